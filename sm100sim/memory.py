@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .contract.records import REGION_KINDS
 
 
@@ -33,6 +35,8 @@ class Allocation:
 
 
 _registered: dict[int, Allocation] = {}
+on_device: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Storages of torch that stand for device memory (`sm100sim.torch`)."""
 
 
 def allocation_of(buffer: Any, writable: bool = True, name: str = "") -> Allocation:
@@ -83,6 +87,19 @@ def register(buffer: Any, writable: bool = True, name: str = "") -> Any:
     _registered[id(buffer)] = found
     weakref.finalize(buffer, _registered.pop, id(buffer), None)
     return buffer
+
+
+def pointed_at(buffer: Any) -> list[Allocation]:
+    """The storages of `on_device` that the values of a torch tensor of 64-bit integers lie in."""
+    if not on_device or not str(getattr(buffer, "dtype", "")).endswith("int64"):
+        return []
+    values = np.unique(buffer.detach().numpy())
+    found = []
+    for storage in on_device:
+        first = np.searchsorted(values, storage.data_ptr())
+        if first < values.size and int(values[first]) < storage.data_ptr() + storage.nbytes():
+            found.append(Allocation(storage.data_ptr(), storage.nbytes()))
+    return found
 
 
 def process_mappings() -> list[Allocation]:

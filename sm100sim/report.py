@@ -105,6 +105,22 @@ class Report:
     suppressed: tuple[Suppressed, ...] = ()
     options: RunOptions = field(default_factory=RunOptions)
 
+    @classmethod
+    def not_run(cls, kernel: str, *shape: tuple[int, int, int]) -> Report:
+        """Of a launch that was kept for later.
+
+        Args:
+            kernel: its name.
+            shape: grid, block and cluster.
+        """
+        grid, block, cluster = shape
+        return cls(
+            kernel, grid, block, cluster, "incomplete", False, (), instructions=0,
+            thread_instructions=0, clusters=0, seconds=0.0, prepare_seconds=0.0,
+            tma_bytes_loaded=0, tma_bytes_stored=0, mma_instructions=0, mma_flops=0,
+            opcode_counts={}, line_counts={},
+        )  # fmt: skip
+
     @property
     def ended(self) -> bool:
         """Whether every CTA ran to its end; `complete` also asks that nothing was dropped."""

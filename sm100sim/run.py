@@ -230,6 +230,22 @@ def before_launch(change: Change, *, everywhere: bool = False) -> Iterator[None]
         yield
 
 
+Take = Callable[[LaunchRequest, RunOptions, Iterable[Any]], Report]
+_taken: Ambient[Take | None] = Ambient("sm100sim_taken", None)
+
+
+@contextmanager
+def instead_of_launching(take: Take) -> Iterator[None]:
+    """Let `take` have the launches of this thread, or asynchronous task, inside the block."""
+    with _taken.put(take, everywhere=False):
+        yield
+
+
+def captures() -> bool:
+    """Whether a launch would not be made now, but kept."""
+    return _taken.get() is not None
+
+
 def run(
     request: LaunchRequest, options: RunOptions | None = None, buffers: Iterable[Any] = ()
 ) -> Report:
@@ -255,6 +271,9 @@ def run(
     options = options or current_options()
     for change in _changes.get():
         request, options = change(request, options)
+    take = _taken.get()
+    if take is not None:
+        return take(request, options, buffers)
     start = time.perf_counter()
     assembled = prepare(request.ptx, request.kernel, request.placed)
     _check_request(request, assembled)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sm100sim.timing.chips import Draw, load_chip
-from sm100sim.timing.model import ClusterTime, run_cluster
+from sm100sim.timing.model import ClusterTime, Residents, run_cluster
 from sm100sim.timing.records import (
     ClusterTrace,
     DynamicEvent,
@@ -85,9 +85,9 @@ def chip(name: str, **values: float) -> Draw:
     return replace(draw, values={**draw.values, "icache_next": 0, "icache_jump": 0, **values})
 
 
-def run(program: Program, draw: Draw, **options: Any) -> ClusterTime:
-    """Run it."""
-    return run_cluster(program.trace(), draw, **options)
+def run(program: Program, draw: Draw, *, room: int = 0, **residents: Any) -> ClusterTime:
+    """Run it, alone or as often as `Residents` says."""
+    return run_cluster(program.trace(), draw, Residents(**residents), room=room)
 
 
 def single(draw: Draw, *given: Entry) -> float:

@@ -48,7 +48,8 @@ class Case:
         name: unique, also the file name of records about it.
         source: the package or repository that the kernel comes from.
         tolerance: accepted :meth:`Outcome.relative_error`.
-        run: makes inputs, calls the kernel, returns both results.
+        run: makes inputs, calls the kernel, returns both results; None of a program whose own
+            assertions, on its own terms, have held.
         note: what is known about a result that is not "ok".
         arch: what the kernel is compiled for; a process runs the cases of one architecture.
     """
@@ -56,7 +57,7 @@ class Case:
     name: str
     source: str
     tolerance: float
-    run: Callable[[], Outcome]
+    run: Callable[[], Outcome | None]
     note: str = ""
     arch: str = "sm_100a"
 

@@ -39,8 +39,8 @@ def checkout() -> Path | None:
     return examples if examples is not None and examples.is_dir() else None
 
 
-def _run(script: Path, arguments: list[str]) -> Outcome:
-    return run_script(script, arguments, sm_count=SM_COUNT)
+def _run(script: Path, arguments: list[str], asserts: bool) -> Outcome | None:
+    return run_script(script, arguments, sm_count=SM_COUNT, asserts=asserts)
 
 
 def _cases() -> list[Case]:
@@ -52,7 +52,8 @@ def _cases() -> list[Case]:
     for section, folder in FOLDERS.items():
         for name, command in listed[section].items():
             script, *arguments = command.split()
-            run = partial(_run, examples / folder / script, arguments)
+            asserts = name in listed["own_assertions"]["programs"]
+            run = partial(_run, examples / folder / script, arguments, asserts)
             note, arch = listed["notes"].get(name, ""), ARCHES.get(section, "sm_100a")
             tolerance = listed["tolerances"].get(name, TOLERANCE)
             found.append(Case(f"cutlass_{name}", SOURCE, tolerance, run, note, arch))

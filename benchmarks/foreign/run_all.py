@@ -18,18 +18,16 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import sm100sim
 from benchmarks.foreign.cases import Case
 from benchmarks.foreign.table import render
 from benchmarks.foreign.torch_on_host import target
 from sm100sim.host.activation import runtime
-from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import Check, run_options
 from sm100sim.report import SimulationFault
 
@@ -77,22 +75,6 @@ class Record:
     mode: str = "fast"
 
 
-@dataclass
-class Meter:
-    """A launcher that adds up what the launches reported."""
-
-    launcher: Callable[[LaunchRequest], Any]
-    instructions: int = 0
-    findings: frozenset[str] = frozenset()
-
-    def __call__(self, request: LaunchRequest) -> Any:
-        """Launch and count."""
-        report = self.launcher(request)
-        self.instructions += report.instructions
-        self.findings |= {finding.code for finding in report.findings}
-        return report
-
-
 def available(module: str) -> bool:
     """Whether the packages that a module of cases needs can be imported."""
     try:
@@ -115,13 +97,10 @@ def cases(pattern: str) -> Iterator[Case]:
 
 def measure(case: Case) -> Record:
     """Run one case; an exception becomes a "stopped" record with its first lines."""
-    meter = Meter(runtime().launcher)
-    runtime().launcher = meter
-    try:
+    with sm100sim.record(everywhere=True) as reports:
         record = _attempt(case)
-    finally:
-        runtime().launcher = meter.launcher
-    record.instructions, record.findings = meter.instructions, tuple(sorted(meter.findings))
+    record.instructions = sum(report.instructions for report in reports)
+    record.findings = tuple(sorted({f.code for report in reports for f in report.findings}))
     return record
 
 
@@ -152,9 +131,11 @@ def _attempt(case: Case) -> Record:
     except (Exception, SystemExit) as error:
         record.detail = _reason(error)
     else:
-        record.relative_error = outcome.relative_error()
-        record.max_error = outcome.max_error()
-        record.status = "ok" if record.relative_error <= case.tolerance else "wrong"
+        record.status = "ok"
+        if outcome is not None:
+            record.relative_error = outcome.relative_error()
+            record.max_error = outcome.max_error()
+            record.status = "ok" if record.relative_error <= case.tolerance else "wrong"
     record.seconds = round(time.perf_counter() - start, 2)
     return record
 

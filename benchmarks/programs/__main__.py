@@ -91,7 +91,7 @@ def measure(
     reference = None if host is None else attempt.plainly(host, arguments, folder).printed
     script = path.suffix == ".py"
     python = places.environment(project) if script else Path(sys.executable)
-    for command, checks, seconds in WAYS[memory:]:
+    for command, checks, seconds in WAYS[1:] if memory else WAYS:
         tried = attempt.run(
             path, arguments, folder, python, command, blank=blank, seconds=seconds
         )

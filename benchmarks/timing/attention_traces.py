@@ -7,11 +7,11 @@ and sequences repeat them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from math import log2, prod
 from pathlib import Path
 from typing import Any, Final
@@ -54,11 +54,15 @@ class Tracer:
         self.ptx: dict[str, str] = {}
         self._arch, self._sms, self._options = arch, sms, options
         self._cubins: dict[str, bytes] = {}
-        self._kernels: dict[str, SassKernel] = {}
+        self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._assembler = ""
 
     def of(
-        self, runner: str, problem: Problem, rewrite: Callable[[str], str] | None = None
+        self,
+        runner: str,
+        problem: Problem,
+        rewrite: Callable[[str], str] | None = None,
+        ptxas: str = "",
     ) -> LaunchTrace:
         """Return the trace of a problem's launch by "fa4_cute" or "FA4".
 
@@ -66,6 +70,7 @@ class Tracer:
             runner: who launches. problem: what.
             rewrite: changes FlashAttention-4's PTX; the assembler that made the last cubin makes
                 machine code of it.
+            ptxas: path of an assembler that makes the machine code instead of the runner's.
 
         Raises:
             Exception: what the runner raises for a problem that it does not have.
@@ -74,13 +79,15 @@ class Tracer:
         steps = self._ours(problem) if runner == "fa4_cute" else self._theirs(problem, rewrite)
         request = steps.request
         self.ptx[runner] = request.ptx
-        if request.ptx not in self._kernels:
-            self._kernels[request.ptx] = self._code(request)
-        return repeated(traced(self._kernels[request.ptx], steps), problem, self._sms)
+        key = (request.ptx, ptxas)
+        if key not in self._kernels:
+            self._kernels[key] = self._code(request, ptxas)
+        return repeated(traced(self._kernels[key], steps), problem, self._sms)
 
-    def _code(self, request: LaunchRequest) -> SassKernel:
-        if request.ptx not in self._cubins:
-            return compiled(request.ptx, self._arch, request.kernel, ptxas=self._assembler or None)
+    def _code(self, request: LaunchRequest, ptxas: str) -> SassKernel:
+        if ptxas or request.ptx not in self._cubins:
+            maker = ptxas or self._assembler or None
+            return compiled(request.ptx, self._arch, request.kernel, ptxas=maker)
         cubin = self._cubins[request.ptx]
         found, self._assembler = code_of(cubin, request.ptx, self._arch, request.kernel)
         return found
@@ -133,10 +140,8 @@ class Tracer:
 
 
 def assemblers() -> Sequence[str]:
-    """The assemblers of this machine: the package's or the path's, and Triton's."""
-    triton = find_spec("triton")
-    roots = triton.submodule_search_locations if triton else None
-    found = [path for root in roots or () for path in Path(root).glob("backends/*/bin/ptxas*")]
+    """The assemblers of this machine: the package's or the path's, and those of each Triton."""
+    found = [path for root in sys.path for path in Path(root).glob("triton/backends/*/bin/ptxas*")]
     return [*sorted(map(str, found)), tool("ptxas")]
 
 

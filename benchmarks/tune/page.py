@@ -95,6 +95,8 @@ chip's own values, and the median of the draws):
 So nine tenths are the mask, most of it in the first query tile, whose two masked tiles follow one
 another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
 """
+
+
 def band(low: float, median: float, high: float) -> str:
     """Return a band of ratios."""
     return f"{median:.3f} ({low:.3f}–{high:.3f})"

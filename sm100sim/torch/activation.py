@@ -12,6 +12,8 @@ from ..host.device_model import DEFAULT_SM_COUNT
 
 CAPABILITIES = (90, 100)
 """Compute capabilities that the device may have, times ten."""
+TOOLKIT = "13.0"
+"""What `torch.version.cuda` says; programs ask it which vendor's device there is."""
 _active: list[AbstractContextManager[None]] = []
 
 
@@ -19,6 +21,14 @@ class _Event:
     """Stands for `torch.cuda.Event`; nothing is timed."""
 
     def __init__(self, **_options: Any) -> None: ...
+
+    @property
+    def cuda_event(self) -> int:
+        """A handle; what waits for it waits for nothing, since work is done when asked for."""
+        return id(self)
+
+    def query(self) -> bool:
+        return True
 
     def record(self, *_stream: Any) -> None: ...
 
@@ -62,6 +72,9 @@ NULL_STREAM = _Stream()
 
 def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
     """Functions of `torch.cuda`: one device, one stream, nothing to wait for."""
+    from ..run import captures
+    from .graphs import Graph, capturing
+
     name = f"virtual sm_{capability[0]}{capability[1]}a"
     properties = SimpleNamespace(
         major=capability[0], minor=capability[1], multi_processor_count=sm_count, name=name,
@@ -91,6 +104,10 @@ def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
         "Stream": _Stream,
         "stream": always(nullcontext()),
         "device": _Device,
+        "CUDAGraph": Graph,
+        "graph": capturing,
+        "graph_pool_handle": always((0, 0)),
+        "is_current_stream_capturing": captures,
     }
 
 
@@ -121,6 +138,7 @@ def on_host(
     with ExitStack() as stack:
         for name, answer in _answers(divmod(capability, 10), sm_count).items():
             stack.enter_context(mock.patch.object(torch.cuda, name, answer))
+        stack.enter_context(mock.patch.object(torch.version, "cuda", TOOLKIT))
         mode = stack.enter_context(HostDevice(all_tensors))
         default = mock.patch.object(torch, "set_default_device", mode.set_default_device)
         stack.enter_context(default)

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
+from ..memory import on_device as _on_cuda
+from ..run import captures
+
 ALIGNMENT = 256
 """Bytes, of what cudaMalloc gives; torch's host allocator gives 64."""
-_on_cuda: WeakSet[Any] = WeakSet()
-"""Storages that were asked for on "cuda"."""
 _CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NAMING = (torch.device, torch._C._nn._parse_to)
 """To name a device is not to use it; the second is how modules read the arguments of `to`."""
 _COPIES = (torch.Tensor.cuda, torch.Tensor.cpu)
+_EMPTY = (torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty)
+"""All that a graph can capture of torch: memory whose content nobody has written yet."""
 
 
 def says_cuda(tensor: Any) -> bool:
@@ -66,6 +68,16 @@ def _aligned(tensor: torch.Tensor) -> torch.Tensor:
 def _storages(values: Any) -> set[int]:
     """The identities of storages: a storage is one Python object for as long as it lives."""
     return {id(tensor.untyped_storage()) for tensor in _tensors(values)}
+
+
+def _versions(values: Any) -> list[int]:
+    """How often each tensor on "cuda" was changed in place."""
+    return [tensor._version for tensor in _tensors(values) if says_cuda(tensor)]
+
+
+def _wrote(given: Any, versions: list[int], result: Any, before: set[int], on_cuda: bool) -> bool:
+    """Whether a call changed a tensor on "cuda", or made one."""
+    return versions != _versions(given) or (on_cuda and not _storages(result) <= before)
 
 
 class HostGenerator(torch.Generator):  # type: ignore[misc]  # torch is not typed here
@@ -118,7 +130,13 @@ class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
         if self._default_is_cuda and kwargs.get("device") is None:
             on_cuda = on_cuda or func in _device_constructors()
         before = _storages(given)  # a view stays where it is, and what is changed in place
+        kept = captures() and func not in _EMPTY
+        versions = _versions(given) if kept else []
         result = self._on_host(func, args, kwargs)
+        if kept and _wrote(given, versions, result, before, on_cuda):
+            raise NotImplementedError(
+                f"torch.cuda.graph: {func.__name__} inside it; only launches are captured"
+            )
         if not on_cuda or _storages(result) <= before:
             return result
         if type(result) is torch.Tensor and not result.requires_grad:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..launch_request import LaunchRequest
-from ..memory import Allocation, allocation_of, device_of
+from ..memory import Allocation, allocation_of, device_of, pointed_at
 from ..run import run
 from .clock import Clock
 from .signature import DESCRIPTOR, expansion
@@ -69,12 +69,14 @@ def _flat(kinds: Iterable[Any], values: Iterable[Any]) -> Iterator[tuple[str, An
 
 
 def buffers(names: Iterable[str], values: Iterable[Any]) -> Iterator[Allocation]:
-    """Host memory behind tensors, descriptors of tensors and tuples of them, named."""
+    """Host memory behind tensors, descriptors of tensors and tuples of them, named, and what
+    tensors of addresses name."""
     for name, value in zip(names, values, strict=True):
         if isinstance(value, tuple | list):
             yield from buffers([f"{name}[{k}]" for k in range(len(value))], value)
         elif hasattr(value, "untyped_storage") or hasattr(value, "__array_interface__"):
             yield allocation_of(value, name=name)
+            yield from pointed_at(value)
         elif hasattr(value, "base"):
             yield from buffers([name], [value.base])
 

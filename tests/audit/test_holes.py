@@ -15,6 +15,7 @@ from testing.cases import KERNELS, Case
 from testing.probes import UNWRITTEN, check, tight, unwritten_outputs
 from testing.reference.attention import compare
 from testing.runner import CHECKS
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def case_of(name: str, *features: str, **fields: Any) -> Case:
 
 def usual(*rows: Any, more: tuple[Any, ...] = ()) -> list[Any]:
     """Return parameters; those of ``more`` only widen the search."""
-    return [*rows, *(pytest.param(*row, marks=pytest.mark.exhaustive) for row in more)]
+    return [*rows, *also(*more)]
 
 
 OTHERS = (("one Q tile",), ("two Q tiles per CTA of a pair",))

@@ -57,12 +57,12 @@ def untouched(problem: Problem, apart: int) -> Tensors:
     return found
 
 
-def ask(problem: Problem, tensors: Tensors) -> None:
-    """Call the package's forward function."""
+def ask(problem: Problem, tensors: Tensors, **more: Any) -> None:
+    """Call the package's forward function, with ``more`` of its options."""
     from flash_attn.cute.interface import _flash_attn_fwd
 
     p, t = problem, tensors
-    options: dict[str, Any] = {"causal": p.causal, "out": t["out"]}
+    options: dict[str, Any] = {"causal": p.causal, "out": t["out"], **more}
     if p.window is not None:
         options |= {"causal": False, "window_size_left": p.window, "window_size_right": 0}
     if p.page:

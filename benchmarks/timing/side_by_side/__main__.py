@@ -4,7 +4,8 @@
         [--only REGEX] [--missing | --draw]
 
 Rows lie in rows.json; those that match `--only` ("column: problem") are made anew, with
-`--missing` only those that are not there; `--draw` only draws the page. No GPU is needed.
+`--missing` only those that are not there or are of another state of the machine; `--draw` only
+draws the page. No GPU is needed. Of others what `others` says has to be there.
 """
 
 from __future__ import annotations
@@ -52,12 +53,21 @@ def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]
             yield rows
 
 
+def current() -> set[tuple[str, str]]:
+    """Columns and problems whose rows are of the machine as it is."""
+    from benchmarks.timing.side_by_side.page import NOW
+    from benchmarks.timing.side_by_side.rows import model
+
+    now = (*NOW, model())
+    return {key(row)[:2] for row in load() if "failed" not in row and row["model"] in now}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make rows and write the page; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("--only", default="", help="regular expression over column: problem")
-    parser.add_argument("--missing", action="store_true", help="only rows that are not there")
+    parser.add_argument("--missing", action="store_true", help="only rows of another state")
     parser.add_argument("--draw", action="store_true", help="only draw the page")
     given = parser.parse_args(arguments)
     if not given.draw:
@@ -65,8 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         warnings.simplefilter("ignore")
         sm100sim.activate(sm_count=148)  # before the DSL is imported
-        known = {key(row)[:2] for row in load() if "failed" not in row} if given.missing else set()
-        for rows in made(given.only, known):
+        for rows in made(given.only, current() if given.missing else set()):
             save(merged(load(), rows))
     from benchmarks.timing.side_by_side.page import page
 

@@ -5,6 +5,7 @@ Needs the CuTe DSL with `CUTE_DSL_ARCH=sm_100a`; of the others what they are. No
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -48,11 +49,11 @@ class Column:
 
     Attributes:
         name: as the page has it.
-        runner: "fa4_cute" or "FA4".
+        runner: "fa4_cute", "FA4", "Modular", "CUTLASS" or "Gluon".
         assembler: version of the ptxas that makes its machine code.
         one_cta: whether FlashAttention-4 is kept from pairs of CTAs, as its switch
             `FA_DISABLE_2CTA`, or torch for CUDA 12, does.
-        options: further ones of this package's call.
+        options: further ones of the call of this package or of FlashAttention-4.
         changes: of FlashAttention-4, a variant (`variants`).
     """
 
@@ -106,7 +107,8 @@ def records(
     except (AssertionError, NotImplementedError, ValueError, TypeError) as error:
         if found:
             raise
-        told = f"{type(error).__name__}: {error}".split("\n")[0]
+        said = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+        told = f"{type(error).__name__}: {said}".split("\n")[0]
         raise Declined(told[:160]) from error
     return found
 
@@ -168,12 +170,15 @@ def _of_fa4(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> N
         enter(changed(column.changes))
         enter(overheard())
         runtime().launcher = hear  # overheard() puts the old one back
-        ask(problem, tensors)
+        ask(problem, tensors, **dict(column.options))
 
 
 def _of_others(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:
-    of = {"Modular": others.modular, "CUTLASS": others.cutlass}[column.runner]
-    of(problem, tensors, hear)
+    of: dict[str, Callable[[Problem, Tensors, Hear], None]] = {
+        "Modular": others.modular, "CUTLASS": others.cutlass,
+        "Gluon": partial(others.gluon, sms=SMS),
+    }  # fmt: skip
+    of[column.runner](problem, tensors, hear)
 
 
 @cache

@@ -41,35 +41,16 @@ cause should not act there; that is an argument and no measurement.
   `FA_DISABLE_2CTA=1` with CUDA 13. The last column counts instructions of the code that move
   registers to local memory and back; an empty cell is none. "Modular 26.7" is PyPI
   `max-core`, whose host code chooses the kernel; "CUTLASS" is the kernel that its example 77 takes
-  without options. Of both the PTX is taken, and the same assembler as in the other columns makes
-  the machine code.
-* **State.** Rows marked * were predicted before the latency of an exponential fell by 8 cycles
-  ([timing_blackwell.md](timing_blackwell.md)). A ratio is only given between two rows with the mark
-  or two rows without it. Rows of other states than 235942c6, a45a8403, b65a9f65 and ca692b55 (below
-  the table) were predicted before the way through tables that ptxas makes of branches was followed.
-  Of this package's kernels those of 256 and 512 have one. Only rows of ca692b55 know that a place
-  of an SM is taken again on its own; it counts where an SM holds several CTAs in turn, as in
-  FlashAttention-4's decoding over pages of 64.
-* **Copies.** All rows are of machines on which a copy takes 640 cycles beyond its rows, and a row
-  1.5. Since then both have better sources, 400 and 1.07 ([timing_mainloop.md](timing_mainloop.md)).
-  A key tile of FlashAttention-4 at 128 takes 2,537 cycles with both, in fp8 2,572 and 2,573; what
-  changes is how soon a CTA starts.
+  without options; "Gluon" is the example `01-attention-forward.py` of triton-lang's
+  Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0. Of all three the PTX is taken, and the
+  same assembler as in the other columns makes the machine code. "keys split" lets FlashAttention-4
+  choose how often it splits the keys (`num_splits=0`); by itself it does not.
 """
 
 
 NOT_RUN: Final = {
-    "Modular's originals at 64, in fp8, at 512 without a mask, and for latent decode; CUTLASS's in "
-    "fp8, packed and at 64": "not predicted; `--missing` does it, and builds "
-    "the programs at the first call",
-    "Modular's originals at 96, at 192/128, over pages and packed": "not run: no program here asks "
-    "for them",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
     "[originals.md](originals.md) has it on a small problem",
-    "CUTLASS's example 77 at 96, 192/128, 256, 512 and over pages": "no such kernel: it has 32, 64 "
-    "and 128 without pages",
-    "Gluon's attention": "not run: the example is no part of the package `triton`, and follows its "
-    "main branch. Its states of March and April 2026 are refused by the releases 3.7 "
-    "(integers of an aggregate), 3.8 and 3.9 (`float2` is gone)",
     "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "
     "runs, so a few executed ones do not say what the others take",
 }
@@ -86,18 +67,18 @@ def ratio(row: Row, base: Row) -> Band:
     return Band.of([a / b for a, b in zip(row["cycles"][1:], base["cycles"][1:], strict=True)])
 
 
-BEFORE: Final = ("15be3c84", "64c081e5", "89f2bcb0", "b04845a1", "db248edd", "dddc308f")
-"""States of the machine in which exponentials took a B200 8 cycles more than since."""
+NOW: Final = ("d451a46e", "6c4bd19e", "a25460a1")
+"""States of the machine that are one: they give these rows the same cycles."""
 
 
 def named(row: Row) -> str:
-    """The column of a row, marked where it is of the machine before."""
-    return str(row["column"]) + " *" * (row["model"] in BEFORE)
+    """The column of a row, marked where it is of an older machine."""
+    return str(row["column"]) + " *" * (row["model"] not in NOW)
 
 
 def alike(row: Row, other: Row) -> bool:
     """Whether a ratio of two rows is one of equals."""
-    return (row["model"] in BEFORE) is (other["model"] in BEFORE)
+    return (row["model"] in NOW) is (other["model"] in NOW)
 
 
 def base_of(row: Row, rows: Sequence[Row]) -> Row | None:
@@ -123,9 +104,21 @@ def page(rows: Sequence[Row]) -> str:
     """The page."""
     made = [row for row in rows if "cycles" in row]
     draws = len(made[0]["cycles"]) - 1 if made else 0
-    lines = [HEAD.format(draws=draws), *summary(made), "", "## Every row", "", *tables(made)]
+    lines = [HEAD.format(draws=draws), *states(made), *summary(made), ""]
+    lines += ["## Every row", "", *tables(made)]
     lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made)]
     return "\n".join([*lines, ""])
+
+
+def states(rows: Sequence[Row]) -> Iterator[str]:
+    """What rows of older machines are, where there are any."""
+    old = sum(row["model"] not in NOW for row in rows)
+    if old:
+        yield (
+            f"**{old} of {len(rows)} rows are of older states of the machine, marked \\*.** A "
+            "ratio is only given between two rows with the mark or two without it."
+        )
+        yield ""
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
@@ -205,14 +198,17 @@ def _order(row: Row) -> tuple[bool, str, int, str, int, str]:
 
 
 def missing(rows: Sequence[Row]) -> Iterator[str]:
-    """What has no prediction, and why."""
+    """What has no prediction, and why: a line for each column and reason."""
+    by: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if "cycles" not in row:
             why = row.get("refused") or row["failed"]
-            word = "refuses it" if "refused" in row else "failed"
-            yield f"* {row['column']}, {row.get('name', row['family'])}: {word}: {why}"
-    for column, why in NOT_RUN.items():
-        yield f"* {column}: {why}."
+            told = f"{'refuses it' if 'refused' in row else 'failed'}: {why}"
+            by.setdefault((row["column"], told), []).append(row["name"])
+    for (column, told), names in by.items():
+        yield f"* {column}: {'; '.join(names)}: {told}"
+    for what, why in NOT_RUN.items():
+        yield f"* {what}: {why}."
 
 
 def models(rows: Sequence[Row]) -> Iterator[str]:
@@ -221,7 +217,7 @@ def models(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         by[row["model"]] = by.get(row["model"], 0) + 1
     told = ", ".join(f"{name} ({count} rows)" for name, count in sorted(by.items()))
-    yield f"States of the clocked machine, by a digest of its sources and chips: {told}."
+    yield f"State of the clocked machine, by a digest of its sources and chips: {told}."
     yield f"An executed cluster deviates from start, tiles and keys by {most(rows):.1%} at most."
 
 

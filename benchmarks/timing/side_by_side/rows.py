@@ -39,6 +39,7 @@ DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512
 KEPT: Final = 8
 """Problems whose recordings are kept."""
 ONE_CTA: Final = "FA4, CUDA 13, one CTA"
+SPLIT: Final = "FA4, CUDA 13, keys split"
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
     Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
@@ -47,6 +48,8 @@ COLUMNS: Final = (
     Column(ONE_CTA, "FA4", CUDA13, one_cta=True),
     Column("Modular 26.7, CUDA 13", "Modular", CUDA13),
     Column("CUTLASS, CUDA 13", "CUTLASS", CUDA13),
+    Column("Gluon, CUDA 13", "Gluon", CUDA13),
+    Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
 )
 ROOT: Final = Path(__file__).resolve().parents[3]
 MODEL: Final = ("sm100sim/timing", "sm100sim/engine/clock")
@@ -79,8 +82,7 @@ class Family:
 
 FAMILIES: Final = (
     *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
-    Family((128, 128), False, "fp8"),
-    Family((128, 128), True, "fp8"),
+    *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[0:3:2], (False, True))),
 )
 
 
@@ -112,15 +114,21 @@ OTHERS: Final = (
                       packed=True), MIXED)
         for heads, heads_kv in ((8, 8), (8, 2))
     ),
-    Other("latent decode (MLA), 128 heads, 64 x 4,096 keys",
-          Problem("latent", 64, 1, 4096, 128, 1, 576, 512), only="Modular"),
+    Other("latent decode (MLA), 16 heads, 64 x 4,096 keys",
+          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only="Modular"),
 )  # fmt: skip
 
 
 def offered(column: Column, problem: Family | Other) -> bool:
-    """Whether a column says anything of its own: FlashAttention-4 has pairs of CTAs for few."""
+    """Whether a column says anything of its own.
+
+    FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
+    there are few queries.
+    """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
+    if column.name == SPLIT:
+        return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
         return True
     if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):

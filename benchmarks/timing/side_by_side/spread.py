@@ -19,8 +19,12 @@ from sm100sim.timing.records import ClusterTrace, LaunchTrace
 OURS: Final = "fa4_cute"
 HEAD_BY_HEAD: Final = ("Modular", "CUTLASS")
 """Whose CTAs take the tiles of a head one after the other."""
-RISING: Final = ("CUTLASS",)
+RISING: Final = ("CUTLASS", "Gluon")
 """Whose first CTAs have the first queries, and with a mask the fewest keys."""
+TURN: Final = "Gluon"
+"""Whose CTAs are as many as the SMs, also with a mask, and take the tiles in turn."""
+TURN_HEADS: Final = 4
+"""Heads over which it goes with a mask before it takes the next queries."""
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 
@@ -58,13 +62,13 @@ def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) ->
 def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
     """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
     size, count, ours = prod(request.cluster), clusters(request), column.runner == OURS
-    order = "heads" if in_a_row(column, size) or is_persistent(column) else "sections"
+    order = "heads" if in_a_row(column, size) or (ours and is_persistent(column)) else "sections"
     rising = column.runner in RISING
     of = partial(Layout, cluster=size, order=order, runner=column.runner, rising=rising)
     if not is_persistent(column) and (count != SMS // size or problem.causal):
         total = problem.batch * problem.heads * problem.seqlen_q
         return of(rows=total // count, persistent=False)
-    few = replace(problem, batch=1, heads=1, heads_kv=1)
+    few = replace(problem, batch=1, heads=2, heads_kv=2)  # Gluon's has no kernel for one
     seen: list[LaunchRequest] = []
 
     def none(request: LaunchRequest) -> list[int]:
@@ -72,7 +76,7 @@ def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layou
         return []
 
     records(column, few, none)
-    rows = few.seqlen_q // clusters(seen[0])
+    rows = few.heads * few.seqlen_q // clusters(seen[0])
     tiles = problem.batch * problem.heads * -(-problem.seqlen_q // rows)
     return of(rows=rows, persistent=count < tiles, turns=ours)
 
@@ -83,8 +87,8 @@ def in_a_row(column: Column, size: int) -> bool:
 
 
 def is_persistent(column: Column) -> bool:
-    """Whether a column of this package insists on persistent CTAs."""
-    return ("scheduler", "persistent") in column.options
+    """Whether a column of this package insists on persistent CTAs, or has no others."""
+    return column.runner == TURN or ("scheduler", "persistent") in column.options
 
 
 def extent_of(problem: Problem, runner: str) -> Extent:
@@ -92,6 +96,8 @@ def extent_of(problem: Problem, runner: str) -> Extent:
     row = (problem.head_dim + problem.head_dim_v) * BYTES[problem.dtype]
     if runner == OURS:
         section = heads_of_section(problem.heads, problem.seqlen_k * row)
+    elif runner == TURN:
+        section = TURN_HEADS
     else:
         section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
     heads = problem.batch * problem.heads
@@ -107,7 +113,7 @@ def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[in
         return [0]
     count = clusters(request)
     if is_persistent(column):
-        return [0, 3, count - 8]
+        return [0, TURN_HEADS if column.runner == TURN else 3, count - 8]
     extent = extent_of(problem, column.runner)
     tiles = count // extent.heads
     row = in_a_row(column, prod(request.cluster))

@@ -19,7 +19,7 @@ TUNED: Final[tuple[TunedRow, ...]] = (
     TunedRow("2q", 2, 192, 128,
              Tuning(crosses=True)),
     TunedRow("2q", 1, 64, 64,
-             Tuning(emulated=28, keys=128)),
+             Tuning(emulated=20, keys=128, crosses=True)),
     TunedRow("2q", 1, 96, 96,
              Tuning(emulated=20)),
     TunedRow("2q", 1, 128, 128,

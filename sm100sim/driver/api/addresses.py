@@ -11,6 +11,8 @@ from ..base.table import entry
 
 GRANULARITY: Final = 2 << 20
 READ_WRITE: Final = 3
+COMPRESSION_OFFSET: Final = 24
+"""Of `compressionType` in `CUmemAllocationProp`."""
 
 
 @entry("cuMemGetAllocationGranularity")
@@ -38,11 +40,12 @@ def unreserve(s: Session, address: int, _size: int) -> None:
 
 
 @entry("cuMemCreate")
-def create(s: Session, out: int, size: int) -> None:
+def create(s: Session, out: int, size: int, wishes: int) -> None:
     """Make memory without an address."""
     if not size or size % GRANULARITY:
         raise CudaError(Status.INVALID_VALUE, f"{size} is no multiple of {GRANULARITY}")
-    s.program.put(out, "Q", s.new(Physical(size)))
+    (compression,) = s.program.read_words(wishes + COMPRESSION_OFFSET, "B") if wishes else (0,)
+    s.program.put(out, "Q", s.new(Physical(size, compression=compression)))
 
 
 @entry("cuMemRelease")
@@ -101,6 +104,6 @@ def retain(s: Session, out: int, address: int) -> None:
 
 @entry("cuMemGetAllocationPropertiesFromHandle")
 def properties(s: Session, out: int, handle: int) -> None:
-    """Say that memory is pinned memory of device 0."""
-    s.get(handle, Physical)
-    s.program.put(out, "4I", 1, 0, 1, 0)
+    """Say that memory is pinned memory of device 0, compressible if that was asked for."""
+    memory = s.get(handle, Physical)
+    s.program.put(out, "4IQB", 1, 0, 1, 0, 0, memory.compression)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ..base.codes import CudaError, Status
 from ..base.objects import Graph, GraphProgram, Node, Work
@@ -23,7 +24,7 @@ from .context import calling
 from .copies import Plane, copying_3d, filling
 from .graphs import LEAST_POINTER, steps_at
 from .launches import Shape, dims, launching
-from .memory import allocate, allocated_again, keep_memory
+from .memory import allocate, allocated_again
 
 _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
@@ -221,10 +222,10 @@ def add_allocation(s: Session, *words: int) -> None:
 
 @entry("cuGraphAddMemFreeNode", "cudaGraphAddMemFreeNode")
 def add_free(s: Session, *words: int) -> None:
-    """Add a step that would free memory of the graph."""
+    """Add a step that frees memory of the graph; the next launch needs the address again."""
     if s.arena.region_of(words[4]) is None:
         raise CudaError(Status.INVALID_VALUE)
-    add_step(s, words, FREE_NODE, keep_memory)
+    add_step(s, words, FREE_NODE, partial(s.graph_memory.give, words[4]))
 
 
 def change(nodes: Iterable[Node], handle: int, kind: int, work: Work) -> None:

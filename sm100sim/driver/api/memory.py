@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from ..base.codes import CudaError, Status
@@ -42,6 +43,7 @@ def allocated_again(s: Session, address: int) -> Work:
     def work() -> None:
         if block is not None:
             s.arena.restore(block)
+            s.graph_memory.take(address, block.size)
 
     return work
 
@@ -91,6 +93,7 @@ def free(s: Session, address: int) -> None:
     s.check()
     if address:
         s.arena.free(address)
+        s.graph_memory.give(address)
 
 
 @entry("cuMemFreeAsync", "cudaFreeAsync")
@@ -99,11 +102,7 @@ def free_async(s: Session, address: int, stream: int) -> None:
     if s.stream(stream).capture is None:
         free(s, address)
     else:
-        s.submit(stream, keep_memory, FREE_NODE)
-
-
-def keep_memory() -> None:
-    """The work of a step that would free memory: the next launch of the graph needs it again."""
+        s.submit(stream, partial(s.graph_memory.give, address), FREE_NODE)
 
 
 @entry("cuMemHostRegister_v2", "cuMemHostRegister", "cudaHostRegister")
@@ -296,3 +295,33 @@ def pool_attribute(s: Session, pool: int, number: U32, out: int) -> None:
     beginning = s.arena.used() if number in (5, 6, 7, 8) else int(number in (1, 2, 3))
     value = found.get(number, beginning)
     s.program.put(out, "Q" if number in _WIDE else "i", value)
+
+
+# -- memory of graphs ---------------------------------------------------------------------------
+
+USED_HIGHEST, RESERVED_HIGHEST = 1, 3
+"""`CUgraphMem_attribute`; 0 and 2 are what is used and reserved now, which are the same here."""
+
+
+@entry("cuDeviceGetGraphMemAttribute", "cudaDeviceGetGraphMemAttribute")
+def graph_memory(s: Session, device: I32, number: U32, out: int) -> None:
+    """Give the bytes that graphs hold, or the most that they have held."""
+    known_device(device)
+    highest = number in (USED_HIGHEST, RESERVED_HIGHEST)
+    s.program.put(out, "Q", s.graph_memory.highest if highest else s.graph_memory.held)
+
+
+@entry("cuDeviceSetGraphMemAttribute", "cudaDeviceSetGraphMemAttribute")
+def set_graph_memory(s: Session, device: I32, number: U32, value: int) -> None:
+    """Begin to look for the most again, which is all that may be set."""
+    known_device(device)
+    if number not in (USED_HIGHEST, RESERVED_HIGHEST) or s.program.read_words(value, "Q")[0]:
+        raise CudaError(Status.INVALID_VALUE, "of graph memory, only maxima can be set, to 0")
+    s.graph_memory.highest = s.graph_memory.held
+
+
+@entry("cuDeviceGraphMemTrim", "cudaDeviceGraphMemTrim")
+def trim_graph_memory(s: Session, device: I32) -> None:
+    """Give back what graphs hold and nothing uses."""
+    known_device(device)
+    s.graph_memory.trim()

@@ -187,10 +187,40 @@ class Pool:
 
 @dataclass(eq=False)
 class Physical:
-    """Memory without an address of its own (`cuMemCreate`)."""
+    """Memory without an address of its own (`cuMemCreate`); compressible memory holds the same."""
 
     size: int
     mapped_at: int = 0
+    compression: int = 0
+
+
+@dataclass(eq=False)
+class GraphMemory:
+    """Device memory that graphs allocate for themselves.
+
+    Attributes:
+        live: bytes by address that a launch has allocated and nothing has freed.
+        held: bytes that belong to graphs: those, and what was freed since the latest trim.
+        highest: the most that `held` was since it was last reset.
+    """
+
+    live: dict[int, int] = field(default_factory=dict)
+    held: int = 0
+    highest: int = 0
+
+    def take(self, address: int, size: int) -> None:
+        """A launch has allocated; what other launches have freed is used again."""
+        self.live[address] = size
+        self.held = max(self.held, sum(self.live.values()))
+        self.highest = max(self.highest, self.held)
+
+    def give(self, address: int) -> None:
+        """A launch, or the program, has freed."""
+        self.live.pop(address, None)
+
+    def trim(self) -> None:
+        """Give the device back what nothing uses."""
+        self.held = sum(self.live.values())
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from ...ptx.errors import PtxError
 from ...report import Report
 from .arena import Arena
 from .codes import CudaError, Status
-from .objects import Context, Graph, Node, Stream, Work
+from .objects import Context, Graph, GraphMemory, Node, Stream, Work
 from .table import TABLE
 from .wire import Ended, Program
 
@@ -63,6 +63,7 @@ class Session:
         last_error: what `cudaGetLastError` answers.
         contexts: the current contexts of the program, innermost last.
         shadows: address and size of registered host memory by the address of its copy.
+        graph_memory: what graphs have allocated.
     """
 
     def __init__(self, program: Program, arena: Arena, device: DeviceModel, launcher: Launcher):
@@ -74,6 +75,7 @@ class Session:
         self.contexts: list[int] = []
         self.primary = Context(primary=True)
         self.shadows: dict[int, tuple[int, int]] = {}
+        self.graph_memory = GraphMemory()
         self.started = False
         self.runtime: dict[str, Any] = {}
         self._launcher = launcher

@@ -156,7 +156,7 @@ static void release_named(Clock *c, NamedBarrier *b, double at, u32 cause) {
 /* The barrier unit takes one arrival after the other; the last one releases all who wait. */
 void named_barrier(Clock *c, const Execution *x, bool waits) {
   Sm *sm = &c->sms[x->w->sm];
-  NamedBarrier *b = &c->named[x->w->copy * c->in->ranks * 16 + object(c, x, 0)];
+  NamedBarrier *b = &c->named[x->w->copy * c->in->ranks * CLOCK_NAMED + object(c, x, 0)];
   double taken = serve(&sm->shared[CLOCK_SHARED_BARRIER], x->at, c->chip->named_warp);
   set_result(x, taken);
   if (waits) {

@@ -17,7 +17,7 @@ static bool get_memory(Clock *c) {
   return GET(c->sms, c->in->ranks) && GET(c->warps, c->n_warps) &&
          GET(c->lists, (size_t)c->n_warps * CLOCK_SUBS * c->in->ranks) &&
          GET(c->groups, copies_of(c, c->in->n_groups)) && GET(c->mbarriers, copies_of(c, c->in->n_mbarriers)) &&
-         GET(c->named, copies_of(c, c->in->ranks) * 16) && GET(c->clusters, c->in->copies) &&
+         GET(c->named, copies_of(c, c->in->ranks) * CLOCK_NAMED) && GET(c->clusters, c->in->copies) &&
          GET(c->next_waiting, c->n_warps) && GET(c->mma_done, copies_of(c, c->in->ranks)) &&
          GET(c->mma_cause, copies_of(c, c->in->ranks)) && GET(c->lines, (size_t)lines * c->in->ranks);
 }
@@ -50,15 +50,17 @@ void next_cluster(Clock *c, u32 copy) {
     return;
   c->begun++;
   for (u32 k = 0; k < c->n_heap; k++)
-    if (in->n_mbarriers && c->heap[k].mbarrier / in->n_mbarriers == copy)
-      c->heap[k].arrivals = 0, c->heap[k].bytes = 0;
+    if (in->n_mbarriers && c->heap[k].mbarrier / in->n_mbarriers == copy) {
+      c->heap[k].arrivals = 0;
+      c->heap[k].bytes = 0;
+    }
   for (u32 k = copy * in->n_mbarriers; k < (copy + 1) * in->n_mbarriers; k++)
     c->mbarriers[k].count = c->mbarriers[k].n_waiters = 0;
   for (u32 k = copy * in->n_groups; k < (copy + 1) * in->n_groups; k++)
     c->groups[k] = (WarpGroup){0};
   for (u32 k = copy * in->ranks; k < (copy + 1) * in->ranks; k++)
     c->mma_done[k] = 0;
-  for (u32 k = copy * in->ranks * 16; k < (copy + 1) * in->ranks * 16; k++)
+  for (u32 k = copy * in->ranks * CLOCK_NAMED; k < (copy + 1) * in->ranks * CLOCK_NAMED; k++)
     c->named[k] = (NamedBarrier){0};
   c->clusters[copy] = (ClusterBarrier){0};
   for (u32 k = 0; k < in->n_warps; k++)

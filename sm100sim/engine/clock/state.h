@@ -10,6 +10,7 @@
 
 #define CLOCK_SUBS 4u
 #define CLOCK_SCOREBOARDS 6u
+#define CLOCK_NAMED 16u /* named barriers of a CTA */
 #define CLOCK_RECENT_GROUPS 8u
 #define CLOCK_NEVER HUGE_VAL
 

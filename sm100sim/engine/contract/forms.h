@@ -47,8 +47,7 @@ _Static_assert(sizeof(ConvertForm) == 6 && offsetof(ConvertForm, to) == 0 && off
     offsetof(ConvertForm, rounding) == 2 && offsetof(ConvertForm, flags) == 3 && offsetof(ConvertForm, bits) == 4 &&
     offsetof(ConvertForm, source_bits) == 5, "ConvertForm");
 
-/* cvt of packed formats: FORMATS and bits of one element of destination and source; of
- * cvt.pack `sign_bit` says whether the elements have one. */
+/* cvt of packed formats: FORMATS, bits of an element; `sign_bit`: cvt.pack gives it one. */
 typedef struct {
   u8 to, bits, source, source_bits, rounding, sign_bit;
   bool relu, satfinite;
@@ -133,12 +132,13 @@ _Static_assert(sizeof(AtomicForm) == 8 && offsetof(AtomicForm, space) == 0 && of
     offsetof(AtomicForm, address_bits) == 4 && offsetof(AtomicForm, order) == 5 &&
     offsetof(AtomicForm, register_bits) == 6 && offsetof(AtomicForm, elements) == 7, "AtomicForm");
 
-/* ldmatrix and stmatrix: MATRIX_SHAPES, lanes that give addresses. */
+/* ldmatrix and stmatrix: MATRIX_SHAPES, address lanes, bits of packed elements or 0. */
 typedef struct {
-  u8 space, shape, address_bits, rows;
+  u8 space, shape, address_bits, rows, packed;
 } MatrixForm;
-_Static_assert(sizeof(MatrixForm) == 4 && offsetof(MatrixForm, space) == 0 && offsetof(MatrixForm, shape) == 1 &&
-    offsetof(MatrixForm, address_bits) == 2 && offsetof(MatrixForm, rows) == 3, "MatrixForm");
+_Static_assert(sizeof(MatrixForm) == 5 && offsetof(MatrixForm, space) == 0 && offsetof(MatrixForm, shape) == 1 &&
+    offsetof(MatrixForm, address_bits) == 2 && offsetof(MatrixForm, rows) == 3 && offsetof(MatrixForm, packed) == 4,
+    "MatrixForm");
 
 /* tensormap.replace, cp_fenceproxy, prefetch and acquire of a tensor map. */
 typedef struct {
@@ -280,14 +280,15 @@ _Static_assert(sizeof(TmemAccessForm) == 6 && offsetof(TmemAccessForm, shape) ==
 /* tcgen05.mma: MMA_KINDS, MmaFlag, elements of K per scale factor, address offsets. */
 typedef struct {
   u8 kind, flags, scale_d, block;
-  i32 a_offset, sfa_offset, sfb_offset;
+  i32 a_offset;
+  i16 sfa_offset, sfb_offset, meta_offset;
 } MmaForm;
 _Static_assert(sizeof(MmaForm) == 16 && offsetof(MmaForm, kind) == 0 && offsetof(MmaForm, flags) == 1 &&
     offsetof(MmaForm, scale_d) == 2 && offsetof(MmaForm, block) == 3 && offsetof(MmaForm, a_offset) == 4 &&
-    offsetof(MmaForm, sfa_offset) == 8 && offsetof(MmaForm, sfb_offset) == 12, "MmaForm");
+    offsetof(MmaForm, sfa_offset) == 8 && offsetof(MmaForm, sfb_offset) == 10 && offsetof(MmaForm, meta_offset) == 12,
+    "MmaForm");
 
-/* wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N; `first`: of four
- * lanes, the first that holds metadata of a sparse A. */
+/* wgmma.mma_async: WGMMA_ELEMENTS, WGMMA_RESULTS, WgmmaFlag, N; `first`: as in MmaSync. */
 typedef struct {
   u8 a, b, d, flags;
   u16 n;
@@ -297,8 +298,7 @@ _Static_assert(sizeof(WgmmaForm) == 8 && offsetof(WgmmaForm, a) == 0 && offsetof
     offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4 &&
     offsetof(WgmmaForm, first) == 6, "WgmmaForm");
 
-/* mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M, K, SyncFlag; `first`: of
- * four lanes, the first that holds metadata of a sparse A. */
+/* mma.sync: SYNC_ELEMENTS, WGMMA_RESULTS, M, K, SyncFlag; `first` lane of 4 with metadata. */
 typedef struct {
   u8 a, b, d, m;
   u16 k;

@@ -61,9 +61,8 @@ u8 *bulk_landing(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc a
   Ctx c = landing_ctx(m, op);
   if (late)
     finding(&c, 0, "exited-cta", "a copy reads the shared memory of CTA %u, which has exited", cta->rank);
-  cta->exited &= !late;
-  u8 *p = smem_at(cta->cl, cta, window_at(cta->rank, offset), bytes, true, &owner, &err);
-  cta->exited |= late;
+  u8 *p = late ? smem_inside(cta, offset, bytes, &err)
+               : smem_at(cta->cl, cta, window_at(cta->rank, offset), bytes, true, &owner, &err);
   if (!p)
     fault_async(m, op, "shared-address", "%u bytes at CTA %u + 0x%x: %s", bytes, cta->rank, offset, err);
   return p;

@@ -17,8 +17,20 @@ static const char *past_the_end(u32 off, u32 len, u32 end) {
   return text;
 }
 
+u8 *smem_inside(Cta *cta, u32 off, u32 len, const char **err) {
+  if (off < SMEM_RESERVED && off + len > cta->cl->m->prog.smem_lent) {
+    *err = "the first 1024 bytes of the window belong to the system";
+    return NULL;
+  }
+  if (len > cta->smem_bytes || off > cta->smem_bytes - len) {
+    *err = past_the_end(off, len, cta->smem_bytes);
+    return NULL;
+  }
+  return cta->smem + off;
+}
+
 u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err) {
-  u32 rank = window_rank(addr), off = window_offset(addr);
+  u32 rank = window_rank(addr);
   if (rank >= cl->n_ctas) {
     *err = "the address names a CTA rank beyond the cluster";
     return NULL;
@@ -33,15 +45,7 @@ u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner
     *err = "the CTA that owns this shared memory has exited";
     return NULL;
   }
-  if (off < SMEM_RESERVED && off + len > cl->m->prog.smem_lent) {
-    *err = "the first 1024 bytes of the window belong to the system";
-    return NULL;
-  }
-  if (len > cta->smem_bytes || off > cta->smem_bytes - len) {
-    *err = past_the_end(off, len, cta->smem_bytes);
-    return NULL;
-  }
-  return cta->smem + off;
+  return smem_inside(cta, window_offset(addr), len, err);
 }
 
 static const Region *region_of(const Machine *m, u64 addr, u64 len) {

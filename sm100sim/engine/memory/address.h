@@ -27,6 +27,8 @@ static inline Cta *owner_at(const Ctx *c, const Places *p, u32 lane) {
   return p->own ? c->cta : p->outside ? NULL : p->owner[lane];
 }
 
+/* Pointer to `len` bytes of a CTA's shared memory, counted from the window's start, or NULL with the reason in *err. */
+u8 *smem_inside(Cta *cta, u32 off, u32 len, const char **err);
 /* Pointer to `len` bytes at an address in the shared window, or NULL with the reason in *err.
  * `own_only`: the access is .shared::cta, so the address must lie in the executing CTA. */
 u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err);

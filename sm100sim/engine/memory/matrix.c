@@ -16,14 +16,23 @@ static void place_of(u32 shape, u32 t, u32 j, u32 k, u32 *lane, u32 *byte) {
       *lane = 8 * j + 2 * (t % 4) + (k >> 1);
       *byte = 2 * (t / 4) + (k & 1);
       return;
-    case SHAPE_B8_16X16: /* two registers per matrix: rows 4q + {0, 1} and 4q + {2, 3} */
-      *lane = 16 * (j / 2) + 4 * (t % 4) + 2 * (j % 2) + (k & 1);
-      *byte = t / 4 + 8 * (k >> 1);
+    case SHAPE_B8_16X16: /* two registers per matrix: rows 4q to 4q + 3 of columns t / 4 and t / 4 + 8 */
+      *lane = 16 * (j / 2) + 4 * (t % 4) + k;
+      *byte = t / 4 + 8 * (j % 2);
       return;
     default:
       *lane = 8 * j + 2 * (t % 4) + (k & 1);
       *byte = t / 4 + 8 * (k >> 1);
   }
+}
+
+/* Element `k` of a row of bytes, or of sixteen packed elements of `bits` bits, which padding follows: the low bits of
+ * a byte (CUTLASS, fp4_shift_A: "places FP4 data at the first four bits"). */
+static u32 element_of(const u8 *row, u32 k, u32 bits) {
+  if (!bits)
+    return row[k];
+  u32 at = k * bits, two = row[at / 8] | (u32)row[at / 8 + 1] << 8;
+  return two >> at % 8 & ((1u << bits) - 1);
 }
 
 /* Row pointers of the lanes that give addresses. */
@@ -56,7 +65,7 @@ static Step op_ldmatrix(Ctx *c, const Ins *i) {
       for (u32 k = 0; k < 4; k++) {
         u32 lane, byte;
         place_of(i->form.matrix.shape, t, j, k, &lane, &byte);
-        value |= (u32)rows[lane][byte] << 8 * k;
+        value |= element_of(rows[lane], byte, i->form.matrix.packed) << 8 * k;
       }
       R32(c, i->d[j])[t] = value;
     }

@@ -89,12 +89,28 @@ static void own_quarter(Ctx *c, Access *a) {
   a->lane = first + a->lane % 32;
 }
 
+/* The ISA wants one address in all lanes.  Where only the lanes that they name differ, the first counts: the machine
+ * code has one uniform register (LDTM, R2UR), and CUTLASS's mixed_input_fmha_prefill_d512 names each thread's lane. */
+static Step address_of_warp(Ctx *c, u32 slot, u32 *taddr) {
+  const u32 *r = R32(c, slot);
+  *taddr = r[first_lane(c->mask)];
+  FOR_LANES (c->mask, l) {
+    if (taddr_col(r[l]) != taddr_col(*taddr))
+      return uniform32(c, slot, "taddr", taddr);
+    if (r[l] != *taddr && first_told(c->cta, TOLD_LANES))
+      finding(c, 0, "current-warp-owner-invalid",
+              "lane %u of warp %u names lane %u, and lane %u names lane %u; the first counts", first_lane(c->mask),
+              c->w->index, taddr_lane(*taddr), l, taddr_lane(r[l]));
+  }
+  return STEP_NEXT;
+}
+
 /* s[0]: taddr; imm: address offset. */
 static Step access_decode(Ctx *c, const Ins *i, u32 n_regs, Access *a) {
   const TmemAccessForm *f = &i->form.tmem_access;
   u32 taddr;
   Step s;
-  if ((s = whole_warp(c)) != STEP_NEXT || (s = uniform32(c, i->s[0], "taddr", &taddr)) != STEP_NEXT)
+  if ((s = whole_warp(c)) != STEP_NEXT || (s = address_of_warp(c, i->s[0], &taddr)) != STEP_NEXT)
     return s;
   taddr += (u32)i->imm;
   *a = (Access){(LdShape)f->shape, n_regs, f->packed, f->half, taddr_lane(taddr), taddr_col(taddr)};

@@ -5,5 +5,6 @@ the C code in `engine/clock`, and `machine` runs it.
 """
 
 from .machine import ClusterTime, Span, StuckError, WarpTime, run_cluster
+from .tables import Residents
 
-__all__ = ["ClusterTime", "Span", "StuckError", "WarpTime", "run_cluster"]
+__all__ = ["ClusterTime", "Residents", "Span", "StuckError", "WarpTime", "run_cluster"]

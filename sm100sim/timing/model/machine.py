@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,11 @@ from ...contract import clock
 from ...engine.binding import load_engine
 from ..chips import Draw
 from ..records import Action, ClusterTrace, Place
-from .tables import tables_of
+from .tables import Residents, tables_of
 
 SUB_PARTITIONS = 4
+ALONE: Final = Residents()
+"""One cluster, once."""
 
 
 class StuckError(RuntimeError):
@@ -100,10 +103,8 @@ class Replay:
 def replay(
     trace: ClusterTrace,
     draw: Draw,
+    residents: Residents = ALONE,
     *,
-    copies: int = 1,
-    clusters: int = 0,
-    gap: float = 0,
     room: int = 0,
     stand_room: int = 0,
 ) -> Replay:
@@ -112,10 +113,13 @@ def replay(
     Raises:
         ValueError: waits are asked for of clusters that follow one another.
     """
-    if stand_room and clusters > copies:
-        raise ValueError(f"clusters: {clusters}; waits are told of {copies} that run at once")
-    tables = tables_of(trace, draw, copies=copies, clusters=clusters, gap=gap, room=room)
-    tables.given.stand_room = stand_room
+    copies = residents.copies
+    if stand_room and residents.clusters > copies:
+        raise ValueError(
+            f"clusters: {residents.clusters}; waits are told of {copies} that run at once"
+        )
+    tables = tables_of(trace, draw, residents)
+    tables.given.room, tables.given.stand_room = room, stand_room
     count = len(trace.streams) * copies
     steps = trace.instructions * copies if stand_room else 0
     totals = clock.ClockTotals()
@@ -150,23 +154,14 @@ def _never_set(trace: ClusterTrace) -> str:
 
 
 def run_cluster(
-    trace: ClusterTrace,
-    draw: Draw,
-    *,
-    copies: int = 1,
-    clusters: int = 0,
-    gap: float = 0,
-    room: int = 0,
+    trace: ClusterTrace, draw: Draw, residents: Residents = ALONE, *, room: int = 0
 ) -> ClusterTime:
     """Replay a cluster whose CTAs lie on one SM each.
 
     Args:
         trace: what its warps executed.
         draw: the values of a chip.
-        copies: how many such clusters share the SMs.
-        clusters: how many run there in all, if more: each place is taken again when all warps of
-            its cluster have ended.
-        gap: cycles from the end of one to the start of the next.
+        residents: how often it runs on the same SMs.
         room: how many spans of the timeline to keep.
 
     Raises:
@@ -174,7 +169,7 @@ def run_cluster(
         MemoryError: the machine's state found no room.
         NotImplementedError: the chip has no value for something that the trace does.
     """
-    found = replay(trace, draw, copies=copies, clusters=clusters, gap=gap, room=room)
+    found = replay(trace, draw, residents, room=room)
     totals = found.totals
     return ClusterTime(
         cycles=totals.cycles,

@@ -42,23 +42,29 @@ class Tables:
     keep: tuple[Any, ...]
 
 
-def tables_of(
-    trace: ClusterTrace,
-    draw: Draw,
-    *,
-    copies: int = 1,
-    clusters: int = 0,
-    gap: float = 0,
-    room: int = 0,
-) -> Tables:
+@dataclass(frozen=True)
+class Residents:
+    """How often a cluster runs on the same SMs.
+
+    Attributes:
+        copies: how many share them at once.
+        clusters: how many run there in all, if more: each place is taken again when all warps of
+            its cluster have ended.
+        gap: cycles from the end of one to the start of the next.
+    """
+
+    copies: int = 1
+    clusters: int = 0
+    gap: float = 0
+
+
+def tables_of(trace: ClusterTrace, draw: Draw, residents: Residents) -> Tables:
     """Return the tables of a trace.
 
     Args:
         trace: what the warps of a cluster executed.
         draw: the values of the chip.
-        copies: clusters that share the SMs. clusters: of all that follow one another there, if
-            more. gap: cycles from the end of one to the start of the next.
-        room: spans of the timeline to keep.
+        residents: how often it runs.
     """
     ops = _ops(trace.kernel, draw)
     happenings = [happening_of(event, draw) for event in trace.events]
@@ -71,13 +77,14 @@ def tables_of(
     given = clock.ClockInput(
         n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
-        copies=copies, gap=gap, clusters=max(clusters, copies),
+        copies=residents.copies, gap=residents.gap,
+        clusters=max(residents.clusters, residents.copies),
         ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
         events=events, objects=objects,
         mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
         order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),
         event=event.ctypes.data_as(ct.POINTER(ct.c_int32)),
-        chip=_chip(draw), room=room,
+        chip=_chip(draw),
     )  # fmt: skip
     return Tables(given, (ops, events, objects, ranks, counts, warps, order, event))
 

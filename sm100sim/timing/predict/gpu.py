@@ -14,7 +14,7 @@ from math import prod
 from typing import Final
 
 from ..chips import Draw
-from ..model import ClusterTime, run_cluster
+from ..model import ClusterTime, Residents, run_cluster
 from ..records import LaunchTrace
 from .memory import NO_TRAFFIC, from_memory
 
@@ -99,12 +99,12 @@ def time_launch(
     order = [clusters[number] for number in sorted(clusters)]
     held, gap = -(-len(order) // groups), draw["cta_cycles"]
     copies = min(resident, held)
-    parts = tuple(run_cluster(trace, draw, copies=copies) for trace in launch.traces)
+    parts = tuple(run_cluster(trace, draw, Residents(copies)) for trace in launch.traces)
     if copies in (1, held):
         work = finish([parts[k].cycles for k in order], groups * copies, gap)
     else:  # an SM's share of the time, of as many of a kind as it gets in all
-        every = (run_cluster(t, draw, copies=copies, clusters=held, gap=gap) for t in launch.traces)
-        each = [(gap + one.cycles) / held for one in every]
+        turns = Residents(copies, held, gap)
+        each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
         work = finish([each[k] for k in order], groups, 0)
     moved = _moving(draw, hbm_bytes + traffic.read, traffic.written)
     return LaunchTime(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...contract import clock
 from ...ptx.places import Places
 from ..chips import Draw
+from ..model import Residents
 from ..model.machine import SUB_PARTITIONS, replay
 from ..records import Action, ClusterTrace, DynamicEvent, SassInstruction
 
@@ -194,18 +195,18 @@ def detailed(trace: ClusterTrace, draw: Draw, *, copies: int = 1, ptx: str = "")
     """Replay a cluster and keep everything.
 
     Args:
-        trace, draw, copies: as of `model.run_cluster`.
+        trace, draw: as of `model.run_cluster`. copies: as of `model.Residents`.
         ptx: the module that the code was made of.
 
     Raises:
         StuckError, MemoryError, NotImplementedError: as `model.run_cluster`.
     """
-    steps = trace.instructions * copies
+    residents, steps = Residents(copies), trace.instructions * copies
     room, stand_room = steps // 8 + 64, STANDS_PER_STEP * steps + 64
-    found = replay(trace, draw, copies=copies, room=room, stand_room=stand_room)
+    found = replay(trace, draw, residents, room=room, stand_room=stand_room)
     if found.totals.records > room or found.totals.stands > stand_room:
         room, stand_room = found.totals.records, found.totals.stands
-        found = replay(trace, draw, copies=copies, room=room, stand_room=stand_room)
+        found = replay(trace, draw, residents, room=room, stand_room=stand_room)
     stands = _rows(found.stands, STAND, found.totals.stands)
     records = _rows(found.records, RECORD, found.totals.records)
     works = records[records["what"] >= len(clock.REASONS)].copy()

@@ -8,7 +8,7 @@ from math import ceil, prod
 from typing import Final
 
 from ..chips import Draw
-from ..model import run_cluster
+from ..model import Residents, run_cluster
 from ..predict import Band, Prediction, predict_launch
 from ..predict.gpu import resident_ctas
 from ..predict.launches import chip_for
@@ -138,7 +138,7 @@ def profile_launch(
         drawn = predicted.longest
     else:
         numbers = (described.draw(number, seed) for number in range(1, draws + 1))
-        drawn = tuple(run_cluster(detail.trace, draw, copies=copies).cycles for draw in numbers)
+        drawn = tuple(run_cluster(detail.trace, draw, Residents(copies)).cycles for draw in numbers)
     found_roles = roles_of(detail, roles)
     path = critical_path(detail)
     uses = uses_of(detail)

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 
-from benchmarks.foreign import run_all
 from benchmarks.foreign.cases import Case, Outcome
 from benchmarks.foreign.run_all import PAGE, RESULTS, Record, in_order, measure, update
 from benchmarks.foreign.table import FINDINGS, render
 from sm100sim.options import current_options
+from sm100sim.report import Report, keep
 
 
 def record(name: str, **changes: Any) -> Record:
@@ -54,24 +54,18 @@ def test_new_results_replace_old_ones_of_the_same_name(tmp_path: Path) -> None:
     assert [(r.name, r.status) for r in merged] == [("a", "ok"), ("b", "wrong")]
 
 
-@pytest.fixture
-def no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_all, "runtime", lambda: SimpleNamespace(launcher=None))
-
-
 def test_launches_are_added_up() -> None:
-    reports = iter(
-        SimpleNamespace(instructions=n, findings=[SimpleNamespace(code=code)])
-        for n, code in ((5, "a"), (7, "b"), (1, "a"))
-    )
-    request: Any = None
-    meter = run_all.Meter(lambda _request: next(reports))
-    for _ in range(3):
-        meter(request)
-    assert (meter.instructions, meter.findings) == (13, frozenset("ab"))
+    def run() -> Outcome:
+        for n, code in ((5, "a"), (7, "b"), (1, "a")):
+            found: Any = (SimpleNamespace(code=code),)
+            one = Report.not_run("k", (1, 1, 1), (1, 1, 1), (1, 1, 1))
+            keep(replace(one, instructions=n, findings=found))
+        return Outcome(torch.ones(1), torch.ones(1))
+
+    measured = measure(Case("c", "s", 0.01, run))
+    assert (measured.instructions, measured.findings) == (13, ("a", "b"))
 
 
-@pytest.mark.usefixtures("no_runtime")
 def test_a_case_is_ok_wrong_or_stopped() -> None:
     def case(run: Any) -> Case:
         return Case("c", "s", 0.01, run)
@@ -82,11 +76,12 @@ def test_a_case_is_ok_wrong_or_stopped() -> None:
     one = torch.ones(1)
     assert measure(case(lambda: Outcome(one, one))).status == "ok"
     assert measure(case(lambda: Outcome(one, 2 * one))).status == "wrong"
+    asserted = measure(case(lambda: None))
+    assert (asserted.status, asserted.relative_error) == ("ok", None)
     stopped = measure(case(broken))
     assert (stopped.status, stopped.detail) == ("stopped", "ValueError: no such shape")
 
 
-@pytest.mark.usefixtures("no_runtime")
 def test_a_case_that_fails_where_work_lands_at_once_runs_by_modelled_time() -> None:
     """Its line says so, with what is known about it."""
     one = torch.ones(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.originals import inputs
 from benchmarks.timing.side_by_side import callers, others, rows, spread
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
@@ -46,7 +48,8 @@ def test_each_row_of_the_file_is_on_the_page() -> None:
         if "cycles" in row:
             assert f"| {side_page.named(row)} | {row['cycles'][0]:,} |" in text
         else:
-            assert f"* {row['column']}, {row['name']}: " in text
+            column, name = re.escape(row["column"]), re.escape(row["name"])
+            assert re.search(rf"(?m)^\* {column}: .*{name}", text)
 
 
 def test_two_clusters_tell_start_and_keys_three_tiles_too() -> None:
@@ -122,8 +125,8 @@ def test_bytes_that_must_move_bound_a_launch() -> None:
 
 def row(column: str, cycles: list[int], compiler: str = "12.9", **more: Any) -> dict[str, Any]:
     return {"family": "bf16 d64 all", "length": 1024, "column": column, "cycles": cycles,
-            "compiler": compiler, "unit": "mufu", "share": 0.5, "local": 0, "model": "m",
-            **more}  # fmt: skip
+            "compiler": compiler, "unit": "mufu", "share": 0.5, "local": 0,
+            "model": side_page.NOW[0], **more}  # fmt: skip
 
 
 def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
@@ -138,10 +141,13 @@ def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
     assert side_page.verdict(found) == "ahead"
     assert side_page.verdict(side_page.ratio(rows[0], rows[2])) == "behind"
     assert side_page.verdict(side_page.ratio(rows[0], rows[0])) == "open"
-    assert side_page.base_of(row("FA4", [1], model=side_page.BEFORE[0]), rows) is None
+    old = row("FA4", [1, 1, 1], model="old")
+    assert side_page.base_of(old, rows) is None
+    assert "**1 of 4 rows are of older states" in side_page.page([*rows, old])
+    assert "older states" not in side_page.page(rows)
     text = side_page.page([*rows, {"family": "x", "name": "y", "column": "FA4", "refused": "no"}])
     assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
-    assert "* FA4, y: refuses it: no" in text
+    assert "* FA4: y: refuses it: no" in text
 
 
 def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:
@@ -182,6 +188,29 @@ def test_who_goes_head_by_head_and_who_begins_with_the_first_queries() -> None:
     assert extent.tiles(last) == [256, 512, 768, 1024]
 
 
+def test_gluon_takes_tiles_in_turn_over_four_heads_at_once() -> None:
+    gluon = next(column for column in rows.COLUMNS if column.runner == spread.TURN)
+    causal = rows.Family((128, 128), True).problem(1024, 1)
+    asked = request((148, 1, 1))
+    assert spread.sampled(asked, causal, gluon) == [0, 4, 140]
+    layout = Layout(256, 1, persistent=True, order="sections", runner="Gluon", rising=True)
+    tiles = spread.extent_of(replace(causal, heads=8), "Gluon").tiles(layout)
+    assert tiles == [keys for keys in (256, 512, 768, 1024) for _ in range(4)] * 2
+    assert layout.taken(tiles, 1, 20) == [tiles[1], tiles[21]]
+
+
+def test_gluon_s_example_needs_a_checkout_and_its_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(others.GLUON, raising=False)
+    with pytest.raises(FileNotFoundError, match="SM100SIM_GLUON names no checkout"):
+        others.gluon_example()
+    monkeypatch.setenv(others.GLUON, str(tmp_path))
+    monkeypatch.setattr(others, "import_module", lambda _: SimpleNamespace(__version__="3.9.0"))
+    with pytest.raises(ValueError, match=r"triton 3\.9\.0: its example needs 3\.6\.0"):
+        others.gluon_example()
+
+
 def test_of_a_program_s_launches_those_with_products_are_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,16 +241,30 @@ def test_of_a_program_s_launches_those_with_products_are_heard(
     others.launched(["0"], hear)
     assert heard == ["tcgen05.mma"]
     assert [one.grid for one in ran] == [(2, 1, 1), (8, 1, 1)]
+    others.launched(["0"], hear, "")
+    assert heard[1:] == ["tcgen05.mma", "mov"]
     with pytest.raises(ValueError, match="3: exit code 3"):
         others.launched(["3"], hear)
 
 
 def test_what_others_have_no_kernel_for_is_refused() -> None:
-    page = rows.OTHERS[0].problem
-    with pytest.raises(NotImplementedError, match="without pages"):
-        others.modular(page, {}, id)
-    with pytest.raises(NotImplementedError, match="without pages"):
+    page, packed = (next(o.problem for o in rows.OTHERS if o.problem.group == group)
+                    for group in ("paged", "packed"))  # fmt: skip
+    with pytest.raises(NotImplementedError, match="packed sequences over pages"):
+        others.modular(packed, {}, id)
+    with pytest.raises(NotImplementedError, match="no pages"):
         others.cutlass(page, {}, id)
+    with pytest.raises(NotImplementedError, match="no pages"):
+        others.gluon(page, {}, id, 148)
+
+
+def test_a_decoding_step_over_pages_in_modular_s_words(tmp_path: Path) -> None:
+    problem = replace(rows.OTHERS[0].problem, batch=3, seqlen_k=100)
+    tensors = callers.inputs(problem)
+    words = inputs.WRITERS["paged"](tmp_path, others.of_pages(problem, tensors))
+    assert words == ["3", "3", "1", "100", "6", "24"]  # pages of a row, and what padding adds
+    cached = np.frombuffer((tmp_path / "cached.bin").read_bytes(), np.int32)
+    assert cached.tolist() == [99] * 3
 
 
 def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
@@ -254,10 +297,13 @@ def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
     assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
                      "fp8 d128 all"]  # fmt: skip
     assert not any(rows.offered(one, other) for other in rows.OTHERS)
+    split = next(column for column in rows.COLUMNS if column.name == rows.SPLIT)
+    assert {other.problem.group for other in rows.OTHERS if rows.offered(split, other)} == {"paged"}
+    assert not any(rows.offered(split, family) for family in rows.FAMILIES)
     latent = rows.OTHERS[-1]
     assert [rows.offered(rows.COLUMNS[0], problem) for problem in rows.OTHERS].count(False) == 1
     assert [column.runner for column in rows.COLUMNS if rows.offered(column, latent)] == ["Modular"]
-    keys, queries = 64 * 4096 * 576 * 2, 64 * 128 * (576 + 512) * 2
+    keys, queries = 64 * 4096 * 576 * 2, 64 * 16 * (576 + 512) * 2
     assert rows.moved_bytes(latent) == keys + queries  # its values are columns of its keys
 
 

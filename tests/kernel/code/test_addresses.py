@@ -27,6 +27,7 @@ from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
 from testing.sass import compiled
+from tests.kernel.random_cases import also
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
 REGISTER = re.compile(r"%r\d+\b")
@@ -143,7 +144,7 @@ def test_a_row_of_pages_counted_in_32_bits_is_noticed(monkeypatch: pytest.Monkey
     assert any(factor_of(line) is None and not narrow.is_bounded(line) for line in products)
 
 
-BOTH_FAMILIES = (128, pytest.param(256, marks=pytest.mark.exhaustive))
+BOTH_FAMILIES = (128, *also(256))
 """One code forms these addresses in both; that of pages is different."""
 FAR = 2**31
 """Bytes after which everything lies; what is in front is never touched and takes no memory."""

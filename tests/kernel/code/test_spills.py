@@ -20,6 +20,7 @@ from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
 from testing.kernels import KERNELS as LISTED
 from testing.sass import spilled
+from tests.kernel.random_cases import also
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
 
@@ -61,7 +62,7 @@ VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSIS
 VARIANTS["persistent all but function"] = replace(ALL, score_mod=None, **PERSISTENT)
 for name in ("paged", "function", "union of biases", "all", "persistent"):
     VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
-for name in ("function", "union of biases"):
+for name in ("function", "union of biases", "plain", "paged"):
     VARIANTS[f"persistent {name}"] = replace(VARIANTS[name], **PERSISTENT)
 VARIANTS["dynamic tokens function"] = replace(VARIANTS["function"], **DYNAMIC, **TOKENS)
 VARIANTS["persistent tokens function"] = replace(VARIANTS["function"], **PERSISTENT, **TOKENS)
@@ -120,8 +121,10 @@ SCARCE = ("paged", "function", "union of biases")
 """Variants that leave few registers, besides "all"."""
 IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
-CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", "2Q d128 fp8")
+CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", "2Q d64 fp8", "2Q d128 fp8")
 """Kernels whose P lies in the other chain's scores."""
+HELD = ("2Q d64 fp8", "2Q d128 fp8")
+"""Kernels whose persistent CTAs hold the address of shared memory."""
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = ("2Q d64 fp8", "2Q d128 fp8", "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
@@ -150,6 +153,7 @@ EXHAUSTIVE = (
     *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
     *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
+    *product(HELD, ("persistent plain", "persistent paged")),
 )
 
 
@@ -167,11 +171,7 @@ def spec_of(kernel: str, variant: str) -> AttentionSpec:
     ("kernel", "variant"),
     [
         *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW),
-        *(
-            pytest.param(*pair, marks=pytest.mark.exhaustive)
-            for pair in dict.fromkeys(EXHAUSTIVE)
-            if pair not in SLOW
-        ),
+        *also(*(pair for pair in dict.fromkeys(EXHAUSTIVE) if pair not in SLOW)),
     ],
 )
 def test_no_role_spills(kernel: str, variant: str) -> None:
@@ -182,11 +182,7 @@ def test_no_role_spills(kernel: str, variant: str) -> None:
     "name",
     [
         *(pytest.param(name, marks=pytest.mark.slow) for name in LISTED_SLOW),
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in LISTED
-            if name not in LISTED_SLOW
-        ),
+        *also(*(name for name in LISTED if name not in LISTED_SLOW)),
     ],
 )
 def test_no_listed_kernel_spills(name: str) -> None:

@@ -20,6 +20,7 @@ from testing.cases import FP8, Case
 from testing.launches import Described, Launch
 from testing.runner import checked, run, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules, objections
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,7 @@ MORE = (
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in MORE)],
+    [*CASES, *also(*MORE)],
     ids=str,
 )
 def test_bits_are_those_of_a_fixed_order(case: Case) -> None:
@@ -102,10 +103,7 @@ def except_on(mbar: int, whole: Any, method: str) -> Any:
     [
         # Of a CTA alone the scheduler runs on for ever, and each of its rounds counts as progress.
         *((lost, PAIR if lost == "wait for the answer" else QUICK) for lost in LOST),
-        *(
-            pytest.param(lost, PAIR, marks=pytest.mark.exhaustive)
-            for lost in LOST if lost != "wait for the answer"
-        ),
+        *also(*((lost, PAIR) for lost in LOST if lost != "wait for the answer")),
     ],
     ids=str,
 )

@@ -19,6 +19,7 @@ from testing.cases import FP8, Case, dense
 from testing.launches import Described
 from testing.runner import call, checked, run, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules, objections
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,7 @@ MORE = (
 
 @pytest.mark.parametrize(
     ("case", "num_sms"),
-    [*CASES, *(pytest.param(*row, marks=pytest.mark.exhaustive) for row in MORE)],
+    [*CASES, *also(*MORE)],
     ids=str,
 )
 def test_bits_are_those_of_one_tile_a_cta(case: Case, num_sms: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from testing.cases import KERNELS, Case
 from testing.runner import check
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ MORE = (
 
 @pytest.mark.parametrize(
     ("kernel", "depths", "names"),
-    [*CASES, *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in MORE)],
+    [*CASES, *also(*MORE)],
 )
 def test_they_go_with_the_features(kernel: str, depths: tuple[int, int], names: str) -> None:
     assert kernel in KERNELS

@@ -18,6 +18,7 @@ from testing.arguments import Arguments, arguments
 from testing.cases import BF16, Case, dense
 from testing.runner import call, check, checked, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules, objections
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +62,7 @@ MORE = [
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in MORE)],
+    [*CASES, *also(*MORE)],
     ids=str,
 )
 def test_scores_are_scaled_by_row_and_key(case: Case) -> None:
@@ -122,7 +123,7 @@ MORE_TOGETHER = (
 
 @pytest.mark.parametrize(
     ("kernel", "names"),
-    [*TOGETHER, *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in MORE_TOGETHER)],
+    [*TOGETHER, *also(*MORE_TOGETHER)],
 )
 def test_they_go_with_the_features(kernel: str, names: str) -> None:
     """Groups of two heads are packed into rows; scales of rows that do not count are NaN."""
@@ -133,7 +134,7 @@ PAIRS = pytest.mark.parametrize(
     ("head_dim", "roles"),
     [
         (128, "fa4_cute.roles."),
-        pytest.param(256, "fa4_cute.roles.depth512_", marks=pytest.mark.exhaustive),
+        *also((256, "fa4_cute.roles.depth512_")),
     ],
 )
 

@@ -15,6 +15,7 @@ from testing.arguments import arguments
 from testing.cases import FP16, Case, dense
 from testing.reference.attention import attention_float64
 from testing.runner import call, check, checked
+from tests.kernel.random_cases import also
 
 one_q, pair_cta = partial(dense, num_qo=1), partial(dense, pair_cta=True)
 FEW = [
@@ -104,7 +105,7 @@ def test_output_and_lse(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [*MORE, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in WIDE)], ids=str
+    "case", [*MORE, *also(*WIDE)], ids=str
 )
 def test_output_and_lse_of_other_shapes(case: Case) -> None:
     check(case)

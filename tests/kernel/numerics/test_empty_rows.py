@@ -15,6 +15,7 @@ from fa4_cute.plan.facts.hardware import SM90A
 from testing.arguments import ints
 from testing.cases import BF16, FP8, KERNELS, Case
 from testing.runner import check
+from tests.kernel.random_cases import also
 
 SOME = ("one Q tile", "CTA pair")
 some_kernels = pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_rows_without_keys_are_zero(
 
 @pytest.mark.slow
 @some_kernels
-@pytest.mark.parametrize("dtype", [BF16, pytest.param(FP8, marks=pytest.mark.exhaustive)], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, *also(FP8)], ids=str)
 def test_rows_before_the_first_key_are_zero(
     kernel: str, dtype: torch.dtype
 ) -> None:
@@ -99,7 +100,7 @@ def test_rows_before_the_first_key_are_zero(
 @pytest.mark.slow
 @some_kernels
 @pytest.mark.parametrize(
-    "page_size", [16, pytest.param(256, marks=pytest.mark.exhaustive)]
+    "page_size", [16, *also(256)]
 )
 def test_lengths_of_0_and_1_in_pages(kernel: str, page_size: int) -> None:
     """Memory after the last key and unused pages are NaN; tables name no page beyond."""
@@ -115,10 +116,7 @@ def test_lengths_of_0_and_1_in_pages(kernel: str, page_size: int) -> None:
     ("dtype", "extra"),
     [
         (BF16, {}),
-        pytest.param(FP8, {}, marks=pytest.mark.exhaustive),
-        pytest.param(
-            BF16, {"mask": masks.causal() & BIAS | masks.chunked(64)}, marks=pytest.mark.exhaustive
-        ),
+        *also((FP8, {}), (BF16, {"mask": masks.causal() & BIAS | masks.chunked(64)})),
     ],
     ids=["bf16", "fp8", "union of biases"],
 )

@@ -11,6 +11,7 @@ import torch
 import fa4_cute
 from fa4_cute import masks
 from fa4_cute.plan.facts.hardware import SM90A, SM100A
+from tests.kernel.random_cases import also
 
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
 LOWEST = torch.finfo(torch.float32).min
@@ -51,7 +52,7 @@ def check(found: tuple[Any, Any], want: tuple[Any, Any], tolerance: float = 0.02
 @pytest.mark.parametrize(
     ("dtype", "depth", "arch"),
     [(BF16, 64, SM100A), (FP8, 64, SM100A), (BF16, 256, SM100A), (FP16, 64, SM90A),
-     (BF16, 256, SM90A), pytest.param(FP16, 64, SM100A, marks=pytest.mark.exhaustive)],
+     (BF16, 256, SM90A), *also((FP16, 64, SM100A))],
     ids=str,
 )  # fmt: skip
 def test_large_scales(dtype: torch.dtype, depth: int, arch: str) -> None:
@@ -87,7 +88,7 @@ def test_large_inputs(arch: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "split", [*SPLITS[:2], pytest.param(SPLITS[2], marks=pytest.mark.exhaustive)], ids=str
+    "split", [*SPLITS[:2], *also(SPLITS[2])], ids=str
 )
 def test_finite_biases_hide_nothing(split: dict[str, Any]) -> None:
     """Head 0 has no sink, head 1 one above every score, head 2 one below most.

@@ -19,6 +19,7 @@ from testing.fp8 import cosine, emulated
 from testing.reference.attention import attention_float64
 from testing.reference.fp8 import compare_fp8
 from testing.runner import Outcome, call, check, checked, run, spec_of
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +82,7 @@ def test_output_and_lse(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [*MORE, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in WIDE)], ids=str
+    "case", [*MORE, *also(*WIDE)], ids=str
 )
 def test_output_and_lse_of_other_shapes(case: Case) -> None:
     nearly_plain(run(case))
@@ -95,7 +96,7 @@ def test_every_head_dim(case: Case) -> None:
 
 @pytest.mark.parametrize(
     "head_dim",
-    [64, 256, *(pytest.param(d, marks=pytest.mark.exhaustive) for d in (128, 192, 512))],
+    [64, 256, *also(128, 192, 512)],
 )
 def test_close_to_the_bf16_kernel_on_the_same_values(head_dim: int) -> None:
     given = arguments(dense(256, 256, head_dim, 2, 1, causal=True, dtype=FP8))

@@ -14,6 +14,7 @@ from testing.arguments import arguments
 from testing.cases import BF16, FP8, FP16, Case, dense
 from testing.runner import call, check, checked, spec_of
 from testing.watchers import objections
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ MORE = [
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in MORE)],
+    [*CASES, *also(*MORE)],
     ids=str,
 )
 def test_output_and_lse(case: Case) -> None:
@@ -71,7 +72,7 @@ def test_every_column_counts_once(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [BF16, pytest.param(FP8, marks=pytest.mark.exhaustive)], ids=str
+    "dtype", [BF16, *also(FP8)], ids=str
 )
 def test_a_pair_computes_what_one_cta_does(dtype: torch.dtype) -> None:
     """Same tiles, same order of additions: the results are the same bit by bit."""

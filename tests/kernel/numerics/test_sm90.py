@@ -109,7 +109,7 @@ def test_output_and_lse_of_other_shapes(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("features", [*FEATURES, *also(*MORE_FEATURES)])
-@pytest.mark.parametrize("head_dim", [64, pytest.param(256, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("head_dim", [64, *also(256)])
 def test_features(features: str, head_dim: int) -> None:
     lengths = ((130, 300), (130, 300))
     check(Case(frozenset(features.split()), head_dim, lengths=lengths, arch=SM90A))

@@ -21,6 +21,7 @@ from testing.cases import Case
 from testing.runner import call
 from testing.sass import compiled
 from testing.watchers import check_schedules, objections
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ ARRIVE = r"@chosen mbarrier\.arrive\.release\.cluster[^;]*;"
 
 @pytest.mark.parametrize(
     "case",
-    [CASES[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in CASES[1:])],
+    [CASES[0], *also(*CASES[1:])],
     ids=str,
 )
 def test_clean_and_the_same_in_every_schedule(case: Case) -> None:
@@ -125,7 +126,7 @@ FAULTS: dict[str, tuple[Rewrite, str]] = {
 
 
 @pytest.mark.parametrize(
-    "options", [SCHEDULES[1], pytest.param(SCHEDULES[2], marks=pytest.mark.exhaustive)], ids=str
+    "options", [SCHEDULES[1], *also(SCHEDULES[2])], ids=str
 )
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_noticed(fault: str, options: dict[str, Any]) -> None:
@@ -135,7 +136,7 @@ def test_faults_are_noticed(fault: str, options: dict[str, Any]) -> None:
     assert any(re.search(expected, text) for text in found), found[0]
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(8, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("size", [2, *also(8)])
 def test_facts_of_the_text(size: int) -> None:
     variant = Variant(partition=Partition.CLUSTER, num_partitions=size)
     spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)

@@ -17,6 +17,7 @@ from testing.arguments import arguments
 from testing.cases import BF16, FP8, FP16, Case, dense
 from testing.runner import checked, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules, objections
+from tests.kernel.random_cases import also
 
 one_q, pair_cta = partial(dense, num_qo=1), partial(dense, pair_cta=True)
 LATE = {"mode": "late"}
@@ -40,7 +41,10 @@ WIDE = ((100, 200), (600, 300), (1, 64), (0, 10), (257, 5))
 PAIR = Case(frozenset({"causal", "ragged"}), 128, heads=2, kv_heads=2, pair_cta=True, lengths=WIDE)
 SEQUENCES = [
     # Scales of keys arrive with K, which is loaded a tile ahead of V where P crosses.
-    Case(frozenset({"causal", "tokens"}), 128, dtype=FP8, num_qo=2, lengths=((300, 600),)),
+    *(
+        Case(frozenset({"causal", "tokens"}), d, dtype=FP8, num_qo=2, lengths=((300, 600),))
+        for d in (64, 128)
+    ),
     # Two pairs of CTAs, which take several query tiles each.
     replace(PAIR, features=PAIR.features | {"persistent", "page16"}),
 ]
@@ -74,7 +78,7 @@ WIDEST = [
     [
         QUICK,
         *(pytest.param(case, marks=pytest.mark.slow) for case in (*MORE, *SEQUENCES)),
-        *(pytest.param(case, marks=pytest.mark.exhaustive) for case in WIDEST),
+        *also(*WIDEST),
     ],
     ids=str,
 )
@@ -83,7 +87,7 @@ def test_clean_right_and_the_same_in_every_schedule(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [256, pytest.param(512, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("head_dim", [256, *also(512)])
 def test_the_issue_order_changes_no_bit(head_dim: int) -> None:
     given = arguments(dense(150, 1000, head_dim, causal=True, growth=0.02))
     spec = spec_of(dense(150, 1000, head_dim, causal=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,10 @@ def test_cuda_tensors_are_aligned_host_tensors() -> None:
         made.append(torch.arange(6.0).reshape(2, 3).to("cuda"))
         made.append(torch.ones(3, 5).cuda())
         assert torch.cuda.is_available()
+        assert torch.version.cuda
         assert torch.cuda.get_device_capability() == (10, 0)
         assert all(t.is_cuda and t.device == torch.device("cuda", 0) for t in made)
+    assert torch.version.cuda is None
     assert all(t.device.type == "cpu" for t in made)
     assert all(t.data_ptr() % ALIGNMENT == 0 for t in made)
     assert [t.untyped_storage().nbytes() for t in made] == [4, 28, 4000, 24, 60]
@@ -108,6 +111,50 @@ def test_activation_is_undone() -> None:
     sm100sim.torch.deactivate()
     sm100sim.torch.deactivate()
     assert not torch.cuda.is_available()
+
+
+INCREMENT = """
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry increment(.param .u64 a)
+{
+  .reg .b64 %a;
+  .reg .b32 %x;
+  ld.param.u64 %a, [a];
+  ld.global.u32 %x, [%a];
+  add.u32 %x, %x, 1;
+  st.global.u32 [%a], %x;
+  ret;
+}
+"""
+
+
+def test_a_graph_launches_when_it_is_replayed() -> None:
+    with on_host():
+        a = torch.zeros(1, dtype=torch.int32, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+            assert torch.cuda.is_current_stream_capturing()
+            for _ in range(3):
+                assert not sm100sim.launch(INCREMENT, grid=1, block=1, args=[a]).complete
+            assert torch.empty_like(a).is_cuda
+        assert not torch.cuda.is_current_stream_capturing()
+        assert a.item() == 0
+        for after in (3, 6):
+            graph.replay()
+            assert a.item() == after
+        assert torch.cuda.Event().cuda_event
+
+
+@pytest.mark.parametrize("change", [lambda a: a.add_(1), lambda a: a + 1])
+def test_a_graph_refuses_functions_of_torch(change: Callable[[torch.Tensor], object]) -> None:
+    with on_host():
+        a = torch.zeros(1, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with pytest.raises(NotImplementedError, match="only launches"), torch.cuda.graph(graph):
+            change(a)
+        assert not torch.cuda.is_current_stream_capturing()
 
 
 SCRIPT = """

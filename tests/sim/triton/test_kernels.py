@@ -13,6 +13,7 @@ from sm100sim import profile, run_options
 from sm100sim import triton as virtual
 from sm100sim.report import SimulationFault
 from sm100sim.timing.sass.walk import Unmatched
+from sm100sim.torch import on_host
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning:triton.*")]
 
@@ -53,6 +54,38 @@ def test_vector_addition_is_clean_under_all_checks() -> None:
     report = virtual.last_report()
     assert report is not None
     assert (report.verdict, report.grid, report.block) == ("clean", (8, 1, 1), (128, 1, 1))
+
+
+def test_a_tensor_of_addresses_names_memory_of_the_device() -> None:
+    """As in Triton's tutorial on grouped products; what it does not name stays unknown."""
+    from tests.sim.triton.kernels import doubled_each
+
+    with on_host():
+        given = [random(128, seed=g).to("cuda") for g in range(3)]
+        out = torch.zeros(2, 128, device="cuda")
+        names_two = torch.tensor([t.data_ptr() for t in given[:2]], device="cuda")
+        doubled_each[(2,)](names_two, out, BLOCK=128)
+        assert torch.equal(out, 2 * torch.stack(given[:2]))
+        names_one = torch.tensor([given[2].data_ptr(), 8], device="cuda")
+        with pytest.raises(SimulationFault, match="outside of every known"):
+            doubled_each[(2,)](names_one, out, BLOCK=128)
+
+
+def test_products_of_cublas_are_made_on_the_host() -> None:
+    """Triton's tutorials make the library's handle when they are imported."""
+    from triton._C.libtriton import nvidia
+
+    library = nvidia.cublas.CublasLt(torch.empty(32))
+    a, b, c = random(16, 8).half(), random(24, 8, seed=1).half(), random(16, 24, seed=2).half()
+    out = torch.zeros(16, 24, dtype=torch.float16)
+    library.matmul(a, b, out)
+    assert torch.equal(out, (a.float() @ b.float().T).half())
+    library.gemm(a, b, c, out, 2.0, 0.5)
+    assert torch.equal(out, (2 * (a.float() @ b.float().T) + 0.5 * c.float()).half())
+    with pytest.raises(NotImplementedError, match="block-scaled"):
+        library.block_scaled_matmul_nvfp4(a, b, out, c, c)
+    virtual.deactivate()
+    assert nvidia.cublas.CublasLt is not type(library)
 
 
 def test_the_autotuner_reads_predictions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,11 +218,13 @@ static int memories(void) {
   OK(CU(cuMemHostUnregister)(values));
 
   /* Addresses and memory apart. */
-  uint64_t properties[4] = {1, 1, 0, 0};
+  uint64_t properties[4] = {1, 1, 0, 1 /* compressible */}, given[4] = {0};
   OK(CU(cuMemGetAllocationGranularity)(&granularity, properties, 0));
   OK(CU(cuMemAddressReserve)(&reserved, 2 * granularity, (size_t)0, (u64)0, (u64)0));
   ANSWERS(1, CU(cuMemsetD8_v2)(reserved, 1, (size_t)16));
   OK(CU(cuMemCreate)(&physical, granularity, properties, (u64)0));
+  OK(CU(cuMemGetAllocationPropertiesFromHandle)(given, physical));
+  EXPECT(!memcmp(properties, given, sizeof given));
   OK(CU(cuMemMap)(reserved, granularity, (size_t)0, physical, (u64)0));
   OK(CU(cuMemsetD8_v2)(reserved, 1, granularity));
   ANSWERS(1, CU(cuMemsetD8_v2)(reserved, 1, granularity + 1));
@@ -329,6 +331,47 @@ static int streams(void) {
   OK(CU(cuGraphLaunch)(program, stream));
   OK(CU(cuMemcpyDtoH_v2)(host, memory, sizeof host));
   EXPECT(host[0] == 19);
+
+  /* Memory of graphs: theirs from the first launch on, until it is freed and they are trimmed. */
+  struct {
+    uint32_t type, handles, location, device;
+    u64 unused[9];
+    void *access;
+    size_t n_access, bytes;
+    u64 address;
+  } room = {.type = 1, .location = 1, .bytes = 4096};
+
+  u64 held = 1, none = 0;
+  _Static_assert(sizeof room == 120, "CUDA_MEM_ALLOC_NODE_PARAMS");
+  for (int freed = 0; freed < 2; freed++) {
+    OK(CU(cuGraphCreate)(&graph, 0));
+    OK(CU(cuGraphAddMemAllocNode)(&node, graph, NULL, (size_t)0, &room));
+    if (freed)
+      OK(CU(cuGraphAddMemFreeNode)(&second, graph, &node, (size_t)1, room.address));
+    OK(CU(cuGraphInstantiateWithFlags)(&program, graph, (u64)0));
+    OK(CU(cuDeviceGetGraphMemAttribute)(0, 0, &held));
+    EXPECT(held == 0);
+    OK(CU(cuGraphLaunch)(program, stream));
+    if (freed)
+      OK(CU(cuGraphLaunch)(program, stream));
+    OK(CU(cuDeviceGetGraphMemAttribute)(0, 0, &held));
+    EXPECT(held == 4096);
+    if (!freed) {
+      OK(CU(cuDeviceGraphMemTrim)(0));
+      OK(CU(cuDeviceGetGraphMemAttribute)(0, 2, &held));
+      EXPECT(held == 4096);
+      OK(CU(cuMemFree_v2)(room.address));
+    }
+    OK(CU(cuDeviceGraphMemTrim)(0));
+    OK(CU(cuDeviceGetGraphMemAttribute)(0, 2, &held));
+    EXPECT(held == 0);
+  }
+  OK(CU(cuDeviceGetGraphMemAttribute)(0, 1, &held));
+  EXPECT(held == 4096);
+  ANSWERS(1, CU(cuDeviceSetGraphMemAttribute)(0, 1, &held));
+  OK(CU(cuDeviceSetGraphMemAttribute)(0, 3, &none));
+  OK(CU(cuDeviceGetGraphMemAttribute)(0, 3, &held));
+  EXPECT(held == 0);
 
   /* Values in memory. */
   OK(CU(cuStreamWriteValue32_v2)(stream, memory, 8, 0));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import sm100sim
 from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of
 
@@ -76,26 +77,63 @@ def test_stmatrix_b16_inverts_ldmatrix(count: int, trans: bool) -> None:
     assert (out.reshape(32, 8)[8 * count :] == 0).all()
 
 
-def test_ldmatrix_b8_16x16() -> None:
-    """Thread t, register j of one matrix: rows 4(t%4) + 2j + {0, 1}, columns t/4 and t/4 + 8
-    (CUTLASS traits)."""
-    source = aligned(512, np.uint8)
-    source[:] = np.random.default_rng(4).integers(0, 256, 512)
+def loaded(form: str, source: np.ndarray) -> np.ndarray:
+    """[thread, register] that one ldmatrix gives of 32 rows of 16 bytes."""
     out = aligned(128, np.uint32)
-    stores = "".join(f"st.global.b32 [%rd1+{4 * k}], %r{10 + k};" for k in range(4))
-    run_ptx(
-        FILL + f"ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {registers(4)}, [%r3];" + stores,
-        source,
-        out,
-        shared=SMEM,
-        smem=1024,
-    )
-    rows = source.reshape(2, 16, 16)
+    count = 4 if form.count(".x4") or form.count("m16n16.x2") else 2
+    stores = "".join(f"st.global.b32 [%rd1+{4 * k}], %r{10 + k};" for k in range(count))
+    body = f"ldmatrix.sync.aligned.{form} {registers(count)}, [%r3];"
+    run_ptx(FILL + body + stores, source, out, shared=SMEM, smem=1024)
+    return out.reshape(32, 4)[:, :count]
+
+
+def packed_rows(elements: np.ndarray, bits: int) -> np.ndarray:
+    """32 rows of 16 bytes with the elements at their low ends."""
+    source = aligned(512, np.uint8)
+    for r, row in enumerate(elements):
+        value = sum(int(x) << bits * k for k, x in enumerate(row))
+        source[16 * r : 16 * r + 16] = list(value.to_bytes(16, "little"))
+    return source
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits"), [("b8", 8), ("b8x16.b6x16_p32", 6), ("b8x16.b4x16_p64", 4)]
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_ldmatrix_b8_16x16(kind: str, bits: int, count: int) -> None:
+    """Thread t: rows 4(t%4) to 4(t%4) + 3 of column t/4 in a matrix's first register, of column
+    t/4 + 8 in its second (PTX ISA: "4 consecutive columns across 2 rows" of the transposed)."""
+    elements = np.random.default_rng(4).integers(0, 1 << bits, (32, 16))
+    got = loaded(f"m16n16.x{count}.trans.shared.{kind}", packed_rows(elements, bits))
     for t in range(32):
-        for j in range(4):
-            row, column = 4 * (t % 4) + 2 * (j % 2), t // 4
-            quad = [rows[j // 2, row + b, column + c] for c in (0, 8) for b in (0, 1)]
-            assert out.reshape(32, 4)[t, j] == int.from_bytes(bytes(quad), "little")
+        for j in range(2 * count):
+            row, column = 16 * (j // 2) + 4 * (t % 4), t // 4 + 8 * (j % 2)
+            quad = bytes(elements[row : row + 4, column].tolist())
+            assert got[t, j] == int.from_bytes(quad, "little")
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("b6x16_p32", 6), ("b4x16_p64", 4)])
+@pytest.mark.parametrize("count", [2, 4])
+def test_ldmatrix_packed_8x16(kind: str, bits: int, count: int) -> None:
+    """Thread t, register j: four elements from 4(t%4) on of row t/4 of matrix j, a byte each."""
+    elements = np.random.default_rng(5).integers(0, 1 << bits, (32, 16))
+    got = loaded(f"m8n16.x{count}.shared.b8x16.{kind}", packed_rows(elements, bits))
+    for t in range(32):
+        for j in range(count):
+            quad = bytes(elements[8 * j + t // 4, 4 * (t % 4) :][:4].tolist())
+            assert got[t, j] == int.from_bytes(quad, "little")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["m8n8.x2.shared.b8x16.b6x16_p32", "m8n16.x2.shared.b8",
+     "m8n16.x2.trans.shared.b8x16.b4x16_p64", "m16n16.x4.trans.shared.b8", "m16n16.x2.shared.b8"],
+)  # fmt: skip
+def test_ldmatrix_forms_that_do_not_exist(form: str) -> None:
+    """ptxas of CUDA 13.0 refuses them."""
+    source = aligned(512, np.uint8)
+    with pytest.raises(sm100sim.SimulationFault):
+        loaded(form, source)
 
 
 def test_stmatrix_b8_16x8() -> None:

@@ -150,10 +150,13 @@ def test_rules_of_access(legal: str, illegal: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["and.b32 %r12, %r12, 0x1FFFFF;", "add.u32 %r12, %r12, 0x800000;"]
-)
+    "wrong",
+    ["and.b32 %r12, %r12, 0x1FFFFF;", "add.u32 %r12, %r12, 0x800000;",
+     "and.b32 %r40, %r0, 31; shl.b32 %r40, %r40, 16; add.u32 %r12, %r12, %r40;"],
+)  # fmt: skip
 def test_a_warp_reaches_its_own_quarter_whatever_the_address_names(wrong: str) -> None:
-    """The quarter left out, as shipped kernels do, or 128 lanes more: one finding, own lanes."""
+    """The quarter left out, as shipped kernels do, 128 lanes more, or the lane of each thread: one
+    finding, own lanes."""
     words = np.zeros(128, np.uint32)
     report, _ = one(
         f"{wrong} tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r40}}, [%r12];"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm100sim.timing.chips import Draw
-from sm100sim.timing.model import StuckError
+from sm100sim.timing.model import Residents, StuckError
 from sm100sim.timing.model.machine import replay
 from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
 from testing.clocked import Entry, Program, chip, op, run, single
@@ -214,7 +214,7 @@ def test_a_place_is_taken_again_while_the_other_goes_on() -> None:
     assert pair.executed.sum() == 3 * 4
 
     with pytest.raises(ValueError, match="clusters: 3; waits are told of 2 that run at once"):
-        replay(quick.trace(), H100, copies=2, clusters=3, stand_room=10)
+        replay(quick.trace(), H100, Residents(copies=2, clusters=3), stand_room=10)
 
 
 def test_the_timeline_has_what_fits() -> None:

@@ -1,0 +1,85 @@
+"""Asks a Hopper GPU what its SMs share.
+
+python -m benchmarks.timing.sharing RESULTS.json     on a machine with a GPU
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing.questions import SMS
+from benchmarks.timing.sharing.operands import SLOTS, Sharing, bytes_per_cycle, in_a_row, questions
+from benchmarks.timing.sharing.pairs import COUNTS, PAIRS, Pair, one_of
+from testing.hardware.device import Device
+
+PERCENT = (0, 5, 50, 95, 100)
+
+
+def arrivals(device: Device, pair: Pair) -> dict[str, Any]:
+    """Cycles of one step: percentiles over CTAs, and those of neighbouring and other SMs."""
+    (short,), (long,) = (device.run(pair.case(count)) for count in COUNTS)
+    sm, one = one_of(short, long, pair)
+    entry = {"name": pair.name, "percentiles": np.percentile(one, PERCENT).round(2).tolist()}
+    if pair.distance:
+        near = sm // 2 == sm[np.arange(pair.grid) ^ pair.distance] // 2
+        for name, chosen in (("neighbours", one[near]), ("others", one[~near])):
+            if len(chosen):
+                entry[name] = [len(chosen), *np.percentile(chosen, PERCENT).round(2).tolist()]
+    return entry
+
+
+def gpcs_of(device: Device) -> list[list[int]]:
+    """SMs that share a GPC: those that were ever in one cluster."""
+    of = {sm: {sm} for sm in range(SMS)}
+    for size in (2, 4, 8, 6, 7, 5, 3):
+        pair = Pair("", 1, size, 0)
+        (found,) = device.run(pair.case(COUNTS[0]))
+        sms = found.reshape(pair.grid, -1)[:, 0].tolist()
+        for k in range(0, pair.grid, size):
+            together = set().union(*(of[sm] for sm in sms[k : k + size]))
+            for sm in together:
+                of[sm] = together
+    return [list(group) for group in sorted({tuple(sorted(group)) for group in of.values()})]
+
+
+def _whole(long: np.ndarray, asked: Sharing) -> np.ndarray:
+    """Bytes a cycle over the slowest CTA's whole time, by round."""
+    cycles = long.reshape(len(asked.table), -1)[:, 2:].max(axis=0)
+    return np.asarray(asked.size * (asked.steps[1] + asked.slots) / cycles)
+
+
+def rates(device: Device, asked: Sharing) -> dict[str, Any]:
+    """Bytes a cycle of the CTAs: percentiles, and the mean."""
+    (short,), (long,) = (device.run(asked.case(steps)) for steps in asked.steps)
+    each = bytes_per_cycle(short, long, asked)
+    return {
+        "name": asked.name,
+        "mean": round(float(each.mean()), 2),
+        "percentiles": np.percentile(each, PERCENT).round(2).tolist(),
+        "whole": round(float(np.median(_whole(long, asked))), 2),
+    }
+
+
+def main(path: str) -> int:
+    """Ask everything; returns the exit status."""
+    device, out = Device(), Path(path)
+    found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}
+    for pair in PAIRS:
+        found["arrivals"].append(arrivals(device, pair))
+        out.write_text(json.dumps(found, indent=1) + "\n")
+    found["gpcs"] = gpcs_of(device)
+    (first,) = device.run(Sharing("", (64, 64), in_a_row(1)).case(SLOTS))
+    found["sms of CTAs"] = first.reshape(SMS, -1)[:, 0].tolist()
+    for asked in questions(found["gpcs"]):
+        found["rates"].append(rates(device, asked))
+        out.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

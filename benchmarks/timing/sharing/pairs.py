@@ -1,0 +1,131 @@
+"""How long an arrival takes to the barrier of another CTA of a cluster, and a load of its memory.
+
+Two warps hand over to one another and back: of one CTA, or one of each of two CTAs, with the same
+instructions. Half of what the second takes longer is `remote_latency`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from benchmarks.timing.questions import ROUNDS, SMS, barriers, wait
+from testing.hardware.case import Case, filled
+from testing.hardware.micro.shared import BASE, SMEM
+
+COUNTS: Final = (8, 40)
+"""Steps of the two lengths; even, so that every round begins with the same parity."""
+WORDS: Final = ROUNDS + 1
+"""The SM, and the cycles of each round."""
+CELL: Final = 512
+"""Where a CTA keeps the address that loads follow."""
+ARRIVE: Final = {
+    "own form": "mbarrier.arrive.shared.b64 %rd9, [%r23]; ",
+    "cluster form": "mbarrier.arrive.shared::cluster.b64 _, [%r23]; ",
+    "release.cluster": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r23]; ",
+}
+"""Ways to arrive at the barrier at %r23."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A hand-over and back, or a chain of loads, by all pairs of the chip at once.
+
+    Attributes:
+        arrive: a key of `ARRIVE`, or "" for loads. lanes: that arrive.
+        cluster: CTAs of a cluster. distance: the partner's rank differs in this bit; 0: the two
+            warps are of one CTA, and loads are of the CTA's own memory by its cluster address.
+        sms: of the chip.
+    """
+
+    arrive: str
+    lanes: int = 1
+    cluster: int = 1
+    distance: int = 0
+    sms: int = SMS
+
+    @property
+    def grid(self) -> int:
+        """CTAs: one an SM, in whole clusters."""
+        return self.sms // self.cluster * self.cluster
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+        where = f"clusters of {self.cluster}, ranks {self.distance} apart"
+        where = where if self.distance else "one CTA"
+        if not self.arrive:
+            return f"load of shared memory by a cluster's address, a chain, {where}"
+        return f"hand-over and back, {self.arrive}, {self.lanes} lanes, {where}"
+
+    def case(self, count: int) -> Case:
+        """The micro-kernel with `count` steps; its output is SM and cycles by round, by CTA."""
+        first, second = self._steps(count)
+        body = [
+            BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r61, %smid; mov.u32 %r60, 0;"
+            "mov.u32 %r20, %cluster_ctarank; and.b32 %r2, %r0, 31; shr.u32 %r21, %r0, 5;",
+            barriers(self.lanes),
+            self._partner(),
+            f"setp.ge.u32 %q2, %r2, {self.lanes}; mul.wide.u32 %rd62, %r62, {4 * WORDS};"
+            "add.s64 %rd62, %rd62, %p0; setp.ne.u32 %q3, %r0, 0; @!%q3 st.global.b32 [%rd62], %r61;"
+            "ROUND: barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r50, %clock;"
+            "@%q1 bra SECOND;",
+            first,
+            "bra END; SECOND:",
+            second,
+            "END: mov.u32 %r51, %clock; sub.u32 %r52, %r51, %r50;"
+            "@!%q3 st.global.b32 [%rd62+4], %r52; add.s64 %rd62, %rd62, 4; add.u32 %r60, %r60, 1;"
+            f"setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND;"
+            "st.volatile.shared.b32 [%r1+256], %r3; barrier.cluster.arrive; barrier.cluster.wait;",
+        ]
+        return Case(
+            name=f"{self.name} x {count}", family="timing", body="\n".join(body),
+            outputs=(filled(self.grid * WORDS, np.uint32),), grid=self.grid, cluster=self.cluster,
+            block=64 if self.arrive and not self.distance else 32, smem=4096, shared=SMEM,
+        )  # fmt: skip
+
+    def _partner(self) -> str:
+        """Barriers: own (%r24), other (%r23); %q1: who waits first; %r3: what loads follow."""
+        mine = "mapa.shared::cluster.u32 %r25, %r1, %r20;"
+        other = f"xor.b32 %r22, %r20, {self.distance}; mapa.shared::cluster.u32 %r23, %r1, %r22;"
+        cell = (
+            f"add.u32 %r26, %r25, {CELL}; st.volatile.shared.b32 [%r1+{CELL}], %r26;"
+            f"add.u32 %r3, %r23, {CELL};"
+        )
+        if self.distance or not self.arrive:
+            second = f"and.b32 %r27, %r20, {self.distance}; setp.ne.u32 %q1, %r27, 0;"
+            return f"{mine} {other} {cell} mov.u32 %r24, %r1; {second}"
+        base = "%r1" if self.arrive == "own form" else "%r25"
+        return (
+            f"{mine} mov.u32 %r3, 0; shl.b32 %r27, %r21, 3; add.u32 %r24, %r1, %r27;"
+            f"xor.b32 %r27, %r27, 8; add.u32 %r23, {base}, %r27; setp.ne.u32 %q1, %r21, 0;"
+        )
+
+    def _steps(self, count: int) -> tuple[str, str]:
+        if not self.arrive:
+            text = "ld.shared::cluster.b32 %r3, [%r3]; " * count
+            return text, text
+        arrive = "@!%q2 " + ARRIVE[self.arrive]
+        waits = [[wait("%r24", n % 2, side).replace("$n", str(n)) for side in "UV"]
+                 for n in range(count)]  # fmt: skip
+        return (
+            "".join(arrive + waits[n][0] for n in range(count)),
+            "".join(waits[n][1] + arrive for n in range(count)),
+        )
+
+
+def one_of(short: np.ndarray, long: np.ndarray, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """SM and cycles of one step by CTA, from the outputs of the two lengths."""
+    cycles = [x.reshape(pair.grid, WORDS)[:, 2:].min(axis=1).astype(float) for x in (short, long)]
+    return short.reshape(pair.grid, WORDS)[:, 0], (cycles[1] - cycles[0]) / (COUNTS[1] - COUNTS[0])
+
+
+PLACES: Final = ((2, 1), (4, 1), (4, 2), (8, 4))
+PAIRS: Final = (
+    Pair(""), *(Pair("", 1, *place) for place in PLACES),
+    *(Pair(arrive, lanes) for arrive in ARRIVE for lanes in (1, 32)),
+    *(Pair(arrive, lanes, *place) for arrive in list(ARRIVE)[1:] for lanes in (1, 32)
+      for place in PLACES),
+)  # fmt: skip
