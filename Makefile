@@ -85,8 +85,8 @@ foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrit
 programs: $(STAMP)  ## published programs of others, from copies in .venv-programs/src, and docs/program_list.md
 	$(BIN)/python -m benchmarks.programs
 
-originals: $(STAMP)  ## Modular's own kernels beside ours: 1.4 GB of their packages, and compilation for half an hour
-	$(BIN)/python -m benchmarks.originals --install
+originals: $(STAMP)  ## Modular's own kernels beside ours (1.4 GB, an hour of compilation); ONLY='MLA decode' takes some
+	$(BIN)/python -m benchmarks.originals --install --only '$(value ONLY)'
 
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist, and their sizes

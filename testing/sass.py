@@ -145,10 +145,13 @@ def _next_of(code: list[Instruction], index: int, pattern: str, reach: int) -> i
 
 
 def pair_loop(code: list[Instruction]) -> SoftmaxLoop:
-    """Return the softmax tile of a depth-512 kernel: it hands P over once, in shared memory."""
+    """Return the softmax tile of a depth-512 kernel: it hands P over once.
+
+    P has been stored to shared memory, or, to head dim 256, to Tensor Memory.
+    """
     first_load = _matching(code, r"LDTM")[0]
     start = _matching(code, r"TRYWAIT", 0, first_load)[-1]
-    stored = _matching(code, r"FENCE\.VIEW\.ASYNC\.S", start)[0]
+    stored = _matching(code, r"FENCE\.VIEW\.ASYNC\.[ST]", start)[0]
     cost = fewest_stalls(code, start)
     handed = cost[_matching(code, r"SYNCS\.ARRIVE", stored)[0]]
     return SoftmaxLoop(handed, handed, _turn(code, start, cost))

@@ -59,7 +59,7 @@ def main() -> int:
         print(f"{case.name}: {time.perf_counter() - start:.1f} s", flush=True)
     PAGE.write_text(render(record["rows"], record["ptxas"]))
     if not chosen:
-        print("max-core is not installed: python -m benchmarks.originals --install")
+        print("nothing to compare: no such name, or max-core is not installed (--install)")
     return int(not chosen)
 
 

@@ -14,9 +14,10 @@ from benchmarks.kernel_facts import Facts
 from benchmarks.originals.cases import Original
 from benchmarks.originals.inputs import result, written
 from benchmarks.originals.launches import Heard, LaunchFacts, hearing, launch_facts
-from benchmarks.originals.machine_code import facts_of_ptx
+from benchmarks.originals.machine_code import Cycles, facts_of_ptx, predicted
 from benchmarks.originals.programs import built
 from sm100sim.command.program import run_program
+from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from testing.arguments import Arguments
 from testing.reference.exact import attention_float64
@@ -67,6 +68,13 @@ def _code(request: LaunchRequest) -> Facts | None:
         return None
 
 
+def _cycles(recorded: Recording | None) -> Cycles | None:
+    try:
+        return predicted(recorded) if recorded else None
+    except FileNotFoundError:
+        return None
+
+
 def side(
     out: torch.Tensor, exact: torch.Tensor, ours: torch.Tensor | None, heard: Heard
 ) -> Side:
@@ -75,15 +83,15 @@ def side(
     Raises:
         ValueError: the result is not finite, or a launch stopped.
     """
-    stopped = [f for _, report in heard for f in report.findings if f.fatal]
+    stopped = [f for _, report, _ in heard for f in report.findings if f.fatal]
     if stopped:
         raise ValueError(f"a launch stopped: {stopped[0]}")
     error = (out.double() - exact).abs()
     if not torch.isfinite(error).all():
         raise ValueError(f"{int((~torch.isfinite(error)).sum())} elements are not finite")
     equal = None if ours is None else float((out == ours).double().mean())
-    main = [(request, report) for request, report in heard if report.mma_instructions]
-    launches = tuple(launch_facts(request, report, _code(request)) for request, report in main)
+    main = [one for one in heard if one[1].mma_instructions]
+    launches = tuple(launch_facts(q, r, _code(q), _cycles(recorded)) for q, r, recorded in main)
     rms = float(error.square().mean().sqrt())
     return Side(float(error.max()), rms, equal, launches, len(heard) - len(main))
 
@@ -110,7 +118,7 @@ def theirs(
         with hearing(**options) as heard:
             ended = run_program([str(program), *words])
         if ended:
-            stopped = [f for _, report in heard for f in report.findings if f.fatal]
+            stopped = [f for _, report, _ in heard for f in report.findings if f.fatal]
             raise RuntimeError(f"{original.name}, {release}: exit code {ended}; {stopped}")
         return result(folder, given, columns), heard
 

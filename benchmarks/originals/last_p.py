@@ -46,7 +46,7 @@ ROWS: Final = (
 )  # fmt: skip
 TITLE: Final = "Last tiles of a CTA: P1 V reads columns 0 ... 63, then group 1 writes the last P1"
 LAST_TILES: Final = 9700
-"""Modelled cycles."""
+"""On the clock of the run."""
 Change = Callable[[str], str]
 
 
@@ -129,7 +129,7 @@ def product(event: Event) -> str:
 
 def picture(heard: Heard, path: Path) -> None:
     """Draw the last tiles of the first CTA, the two accesses of the first race marked."""
-    ((_, report),) = heard
+    ((_, report, _),) = heard
     number = next(k for k, f in enumerate(report.findings) if f.code == HOLE[0])
     last = max(event.end for event in report.events)
     window = (last - LAST_TILES, last)
@@ -151,7 +151,7 @@ def outcome(release: str, change: Change, right: torch.Tensor, **options: Any) -
 
 def told(heard: Heard) -> str:
     """The findings that concern the hole."""
-    codes = Counter(finding.code for _, report in heard for finding in report.findings)
+    codes = Counter(finding.code for _, report, _ in heard for finding in report.findings)
     return ", ".join(f"{code} {codes[code]}" for code in HOLE if codes[code]) or "none of them"
 
 

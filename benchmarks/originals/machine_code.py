@@ -1,4 +1,4 @@
-"""Facts of machine code that one ptxas makes of anybody's PTX."""
+"""Facts of machine code that one ptxas makes of anybody's PTX, and what it is predicted to take."""
 
 from __future__ import annotations
 
@@ -7,12 +7,31 @@ import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.kernel_facts import Facts, facts_of_code
 from benchmarks.originals.programs import TARGET
+from benchmarks.timing.side_by_side.rows import CHIP, DRAWS, model
+from sm100sim.crew.recording import Recording
+from sm100sim.timing.predict import predict_recording
 from testing.sass import Instruction, SoftmaxLoop, disassemble, pair_loop, softmax_loops
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """Predicted cycles of a launch on ``CHIP``.
+
+    Attributes:
+        typical: with the chip's own values. low, high: 5 % and 95 % of its draws.
+        model: which state of the clocked machine said so.
+    """
+
+    typical: int
+    low: int
+    high: int
+    model: str
 
 
 def assembler() -> str | None:
@@ -71,3 +90,15 @@ def facts_of_ptx(ptx: str) -> Facts:
     """Facts of the only kernel of a module; errors as :func:`machine_code`."""
     code = machine_code(ptx)
     return facts_of_code(code, loops_of(code))
+
+
+def predicted(recorded: Recording) -> Cycles:
+    """What a launch is predicted to take, all of whose clusters were recorded.
+
+    Raises:
+        FileNotFoundError: there is no assembler, or no disassembler.
+        ValueError, Unmatched: as `sm100sim.timing.predict.predict_recording`.
+    """
+    found = predict_recording(recorded, CHIP, ptxas=assembler(), draws=DRAWS)
+    band = found.band
+    return Cycles(round(found.typical.cycles), round(band.low), round(band.high), model())

@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.results_page import paragraph, table
 
 HEADER: Final = Path(__file__).with_name("header.md")
-"""What the figures are; {version}: of the assembler."""
+"""What the figures are; {version}: of the assembler; {models}: of the predictions."""
 FINDINGS: Final = Path(__file__).with_name("findings.md")
 """What the findings are, read in the PTX: the end of the page."""
 Row = dict[str, Any]
@@ -52,6 +52,12 @@ def _code(key: str) -> Callable[[Launch], str]:
     return cell
 
 
+def _cycles(launch: Launch) -> str:
+    if launch["cycles"] is None:
+        return "-"
+    return "{typical:,} ({low:,}–{high:,})".format_map(launch["cycles"])
+
+
 def _findings(launch: Launch) -> str:
     return ", ".join(f"`{code}` {n}" for code, n in launch["findings"].items()) or "clean"
 
@@ -66,7 +72,11 @@ LINES: Final[dict[str, Callable[[Launch], str]]] = {
     "boxes stored": lambda launch: spans(launch["stores"]) or "none",
     "mbarriers": _barriers,
     "columns": lambda launch: _columns(launch["columns"]),
-    "register budgets": lambda launch: " ".join(dict.fromkeys(_code("budgets")(launch).split())),
+    "registers; budgets": lambda launch: (
+        f"{_code('registers')(launch)}; "
+        + " ".join(dict.fromkeys(_code("budgets")(launch).split()))
+    ),
+    "PTX instructions": lambda launch: f"{launch['ptx']:,}",
     "machine instructions": _code("instructions"),
     "spills": _code("spills"),
     "stall sum": _code("stalls"),
@@ -74,6 +84,7 @@ LINES: Final[dict[str, Callable[[Launch], str]]] = {
     "warp instructions": lambda launch: f"{launch['instructions']:,}",
     "MMAs": lambda launch: f"{launch['mmas']:,}",
     "bytes loaded; stored": lambda launch: f"{launch['loaded']:,}; {launch['stored']:,}",
+    "predicted cycles": _cycles,
     "checkers": _findings,
 }
 """Figures of a launch, in the page's order."""
@@ -133,6 +144,11 @@ def _codes(side: dict[str, Any]) -> str:
     return ", ".join(f"`{code}`" for code in codes) or "clean"
 
 
+def _models(rows: Iterable[Row]) -> Iterator[str]:
+    for side in (side for row in rows for side in _sides(row).values()):
+        yield from (one["cycles"]["model"] for one in side["launches"] if one["cycles"])
+
+
 def render(rows: Sequence[Row], version: str) -> str:
     """The page.
 
@@ -140,7 +156,8 @@ def render(rows: Sequence[Row], version: str) -> str:
         rows: recorded comparisons (`compare.Row` as plain data), in the page's order.
         version: of the assembler.
     """
-    parts = [HEADER.read_text().format(version=version or "(none)")]
+    models = ", ".join(sorted(set(_models(rows)))) or "(none)"
+    parts = [HEADER.read_text().format(version=version or "(none)", models=models)]
     runs = sum(len(row["theirs"]) for row in rows)
     parts.append(paragraph(f"{len(rows)} comparisons, {runs} runs of Modular's kernels."))
     parts += [*summary(rows), *(line for row in rows for line in section(row))]

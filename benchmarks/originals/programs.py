@@ -43,9 +43,15 @@ def install(release: str) -> None:
     subprocess.run([*pip, "--disable-pip-version-check", package], check=True)
 
 
+def source(release: str, program: str) -> Path:
+    """The text of a program: a release's own, where its entry point takes other types."""
+    own = SOURCES / f"{program}_{release.replace('.', '_')}.mojo"
+    return own if own.is_file() else SOURCES / f"{program}.mojo"
+
+
 def place(release: str, program: str, defines: Defines) -> Path:
     """Where the executable of a program is kept: its name follows from sources and definitions."""
-    text = [(SOURCES / f"{name}.mojo").read_text() for name in (SHARED, program)]
+    text = [source(release, name).read_text() for name in (SHARED, program)]
     mark = hashlib.sha256(repr((text, sorted(defines.items()))).encode()).hexdigest()[:16]
     return FOLDER / release / "programs" / f"{program}-{mark}"
 
@@ -68,7 +74,7 @@ def built(release: str, program: str, defines: Defines) -> Path:
         unfinished = target.with_suffix(".unfinished")
         subprocess.run(
             [str(compiler(release)), "build", *given, "--target-accelerator", TARGET, "-I",
-             str(SOURCES), "-o", str(unfinished), str(SOURCES / f"{program}.mojo")],
+             str(SOURCES), "-o", str(unfinished), str(source(release, program))],
             check=True,
         )  # fmt: skip
         unfinished.rename(target)

@@ -54,11 +54,15 @@ class Tracer:
         self.ptx: dict[str, str] = {}
         self._arch, self._sms, self._options = arch, sms, options
         self._cubins: dict[str, bytes] = {}
-        self._kernels: dict[str, SassKernel] = {}
+        self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._assembler = ""
 
     def of(
-        self, runner: str, problem: Problem, rewrite: Callable[[str], str] | None = None
+        self,
+        runner: str,
+        problem: Problem,
+        rewrite: Callable[[str], str] | None = None,
+        ptxas: str = "",
     ) -> LaunchTrace:
         """Return the trace of a problem's launch by "fa4_cute" or "FA4".
 
@@ -66,6 +70,7 @@ class Tracer:
             runner: who launches. problem: what.
             rewrite: changes FlashAttention-4's PTX; the assembler that made the last cubin makes
                 machine code of it.
+            ptxas: path of an assembler that makes the machine code instead of the runner's.
 
         Raises:
             Exception: what the runner raises for a problem that it does not have.
@@ -74,13 +79,15 @@ class Tracer:
         steps = self._ours(problem) if runner == "fa4_cute" else self._theirs(problem, rewrite)
         request = steps.request
         self.ptx[runner] = request.ptx
-        if request.ptx not in self._kernels:
-            self._kernels[request.ptx] = self._code(request)
-        return repeated(traced(self._kernels[request.ptx], steps), problem, self._sms)
+        key = (request.ptx, ptxas)
+        if key not in self._kernels:
+            self._kernels[key] = self._code(request, ptxas)
+        return repeated(traced(self._kernels[key], steps), problem, self._sms)
 
-    def _code(self, request: LaunchRequest) -> SassKernel:
-        if request.ptx not in self._cubins:
-            return compiled(request.ptx, self._arch, request.kernel, ptxas=self._assembler or None)
+    def _code(self, request: LaunchRequest, ptxas: str) -> SassKernel:
+        if ptxas or request.ptx not in self._cubins:
+            maker = ptxas or self._assembler or None
+            return compiled(request.ptx, self._arch, request.kernel, ptxas=maker)
         cubin = self._cubins[request.ptx]
         found, self._assembler = code_of(cubin, request.ptx, self._arch, request.kernel)
         return found

@@ -231,26 +231,6 @@ GROUPS: Final = {
     "masks": "A mask: time over time",
     "lengths": "Lengths, the shape of the curve: time per work over that of the longest",
 }
-REASONS: Final = """
-What is known of the misses:
-
-* **Registers 200/88/24.** The row changes the registers in the PTX of this release; an older
-  release was timed. ptxas 13.4 spills nothing. It orders the same instructions in another way, for
-  which the machine takes 12 % longer. Why is not known.
-* **Pairs of CTAs that spill, and ptxas.** With 176/88/72 registers ptxas 13.4 has 31 loads from
-  and 32 stores to local memory, 12.9 has 36 and 35; as released neither has any. The slow builds
-  that were timed were of older releases, so this PTX does not show the assembler's share of their
-  gain.
-* **O from registers, d64.** The row takes the released path, that of packed sequences. The pull
-  request has another path, which is not released, so the row is not the change that was timed.
-* **Two stages instead of three** cost the machine 7 %, the chip 4 % (before: 15 %).
-* **Polynomials, fp8.** 1 of 16 instead of 1 of 8 costs the machine 2 %, the chip 3 and 5 %. Before
-  the latency of exponentials was mended it was a gain of 7 and 10 %.
-* **Short launches.** One wave of CTAs (1K, 32 heads, all keys) is predicted too fast beside a long
-  launch, and a few waves too slow. Less is known of the start and the end of a CTA than of its
-  loop.
-* **32K on a GB200**: the published rates fall; what holds a clock down is not modelled.
-"""
 BEFORE: Final = ("15be3c84", "64c081e5", "89f2bcb0", "b04845a1", "db248edd", "dddc308f")
 """States of the machine in which exponentials took a B200 8 cycles more than since."""
 COPIES: Final = ("975cfb2f", "ca692b55")
@@ -264,12 +244,12 @@ def section(rows: Sequence[Row]) -> list[str]:
     found = {row["name"]: row["ratios"] for row in rows}
     marks = {row["name"]: " *" * (row.get("model") in BEFORE) + " †" * (row.get("model") in COPIES)
              for row in rows}  # fmt: skip
-    hits = [claim for claim in CLAIMS if claim.name in found and _off(claim, found) <= TARGET]
+    hits = [claim for claim in CLAIMS if claim.name in found and off(claim, found) <= TARGET]
     inside = [claim for claim in CLAIMS if claim.name in found and _inside(claim, found)]
     lines = [
         f"{len(found)} ratios: {len(hits)} within {TARGET:.0%} of what was published, "
         f"{len(inside)} with the published value in the band of the draws. Mean size of the error "
-        f"{sum(_off(c, found) for c in CLAIMS if c.name in found) / max(len(found), 1):.1%}.",
+        f"{sum(off(c, found) for c in CLAIMS if c.name in found) / max(len(found), 1):.1%}.",
         *_orders(found),
         f"{[*marks.values()].count(' *')} of them, marked *, were predicted before the latency of "
         f"an exponential fell by 8 cycles (see above), {[*marks.values()].count(' †')}, marked †, "
@@ -293,7 +273,7 @@ def section(rows: Sequence[Row]) -> list[str]:
                 f"{band.low:.3f}–{band.high:.3f} | {ratios[0] / claim.published - 1:+.1%} | "
                 f"{claim.source} |"
             )
-    return [*lines, *REASONS.rstrip().split("\n")]
+    return lines
 
 
 def _orders(found: Mapping[str, Sequence[float]]) -> list[str]:
@@ -308,7 +288,8 @@ def _orders(found: Mapping[str, Sequence[float]]) -> list[str]:
     return ["", text] if told else []
 
 
-def _off(claim: Claim, found: Mapping[str, Sequence[float]]) -> float:
+def off(claim: Claim, found: Mapping[str, Sequence[float]]) -> float:
+    """Size of the error of a claim's ratio."""
     return abs(found[claim.name][0] / claim.published - 1)
 
 

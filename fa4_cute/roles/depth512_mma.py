@@ -64,13 +64,21 @@ class PairIssuer:
     def outputs(self, state: RingState, tile: Int32) -> RingState:
         """Issue O (+)= P V of ``tile``: all of it, or its low and then its high block."""
         mbars, step = self.ctx.mbars, self.ctx.step(ONLY_CHAIN, tile)
-        # P of the peer lies in memory that its threads wrote, hence the wait for both CTAs.
-        mbars.producer_o_lo().acquire(step, of_pair=True)
+        # P of the peer may lie in memory that its threads wrote, hence the wait for both CTAs.
+        mbars.producer_o_lo().acquire(step, of_pair=not self.ctx.spec.config.p_in_tmem)
         state = self.output_block(state, tile, 0)
         if self.ctx.spec.config.split_o:
             mbars.producer_o_hi().acquire(step)
             state = self.output_block(state, tile, 1)
         return state
+
+    def probabilities(self, tile: Int32, key_block: int) -> Int32:
+        """Return where P V reads a key block of P: in the columns of S, or in shared memory."""
+        ctx, config = self.ctx, self.ctx.spec.config
+        if config.p_in_tmem:
+            buffer = ctx.mbars.producer_s().stage(ctx.loaded_before(tile)) * config.s_columns
+            return ctx.tmem + ctx.columns.s(0).start + buffer + config.p_column(key_block)
+        return umma.lower_word(pv_block_plan(config).smem_a, ctx.smem.p_smem(key_block))
 
     def output_block(self, state: RingState, tile: Int32, o_block: int) -> RingState:
         """Issue both key blocks of ``o_block``, which may accumulate; commit."""
@@ -82,7 +90,7 @@ class PairIssuer:
             self.ring.consumer_wait(state)
             slot = ctx.smem.kv_smem(state.index)
             clean_values(ctx, tile, key_block * config.BK1, slot_chunks(ctx, slot))
-            a = umma.lower_word(plan.smem_a, ctx.smem.p_smem(key_block))
+            a = self.probabilities(tile, key_block)
             b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             accumulate = Int32(tile > 0) if key_block == 0 else 1
             umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)

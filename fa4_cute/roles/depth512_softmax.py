@@ -1,9 +1,10 @@
-"""Softmax role of the CTA pair (warps 0-3 of both CTAs): S in registers, P in shared memory.
+"""Softmax role of the CTA pair (warps 0-3 of both CTAs): S in registers, P where P V reads it.
 
 Per key tile: load S and give its buffer back, find the row maximum, publish the correction factor,
-write P as the swizzled A operand of P V, add up the row sum. Head dim 512 splits a row between two
-threads; they exchange maxima in every tile and, because partial sums are rescaled alike, the sum
-only once at the end. Then: divide O by the row sum and store it, write the log-sum-exp.
+write P over S or, with head dim 512, to shared memory as the swizzled A operand of P V, add up the
+row sum. Head dim 512 splits a row between two threads; they exchange maxima in every tile and,
+because partial sums are rescaled alike, the sum only once at the end. Then: divide O by the row sum
+and store it, write the log-sum-exp.
 
 Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
 ``S consumed`` and ``PO_lo`` of the leader. With scales per token it also waits for those of the
@@ -69,6 +70,9 @@ def wait_for_factor_read(ctx: Depth512Context, tile: Int32) -> None:
 def wait_for_p(ctx: Depth512Context, tile: Int32) -> None:
     """Wait until the MMAs have read P of the tile before.
 
+    Where P has a place of its own, in its S, this keeps its arrival out of the phase of that P: the
+    other CTA may not have told of it yet.
+
     Without look-ahead the arrival of S says so already: its commit follows that P V. Before the
     first tile, this thread has waited for all P V of the query tile before. Where O of that was
     staged over P, its store has read it: K of these scores was loaded only then.
@@ -112,25 +116,33 @@ def exponentiate_and_store(
 ) -> list[Float32]:
     """Turn S into P, hand P over, and return the row's partial sums.
 
-    All of P is ready in registers before the wait for its memory: what follows that wait lies
-    between two P V and is kept to the stores.
+    In Tensor Memory P takes the place of S, which this thread has read. In shared memory all of it
+    is ready in registers before the wait for its place: what follows that wait lies between two P V
+    and is kept to the stores.
     """
-    plan, batches = ctx.spec.exp2_plan, ctx.spec.column_plan.batches
-    probability = ctx.spec.probability
+    plan, probability = ctx.spec.exp2_plan, ctx.spec.probability
+    in_tmem, held = ctx.spec.config.p_in_tmem, list[tuple[range, list[Int32]]]()
     sums = softmax_math.no_sums()
-    words = []
-    for span in batches:
+    for span in ctx.spec.column_plan.batches:
         values = scores[span.start : span.stop]
         pairs = softmax_math.exponentials(values, plan, span.start // 2, exponent)
-        words.append(softmax_math.pack_probabilities(pairs, probability))
+        words = softmax_math.pack_probabilities(pairs, probability)
+        if in_tmem:
+            tmem.store(row.scores + probability.column(span.start), words)
+        else:
+            held.append((span, words))
         sums = softmax_math.add_pairs(sums, pairs)
     stored = row.with_fresh_index() if ctx.spec.score_loads.fresh_stores else row
     wait_for_p(ctx, tile)
-    for span, packed in zip(batches, words, strict=True):
-        store_probabilities(ctx, stored, span, packed)
-    # P is read by the MMAs of the leader, so it is released to both CTAs, and to the async proxy.
-    barriers.fence_proxy_async_shared()
-    ctx.mbars.po_lo_mbar().arrive_at_leader(release=True)
+    if in_tmem:
+        tmem.wait_stores()
+        tmem.fence_before_thread_sync()
+    else:
+        for span, words in held:
+            store_probabilities(ctx, stored, span, words)
+        barriers.fence_proxy_async_shared()
+    # The MMAs of the leader read P: what is in memory is released to both CTAs.
+    ctx.mbars.po_lo_mbar().arrive_at_leader(release=not in_tmem)
     return sums
 
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 FORM_BYTES = 16
 
-U8, U16, U32, I32, BOOL = ct.c_uint8, ct.c_uint16, ct.c_uint32, ct.c_int32, ct.c_bool
+U8, U16, U32, BOOL = ct.c_uint8, ct.c_uint16, ct.c_uint32, ct.c_bool
+I16, I32 = ct.c_int16, ct.c_int32
 
 FORMS: list[type[Form]] = []
 """Every form, in the order of definition."""
@@ -319,15 +320,14 @@ class Mma(Form):
 
     _fields_ = [
         ("kind", U8), ("flags", U8), ("scale_d", U8), ("block", U8), ("a_offset", I32),
-        ("sfa_offset", I32), ("sfb_offset", I32),
+        ("sfa_offset", I16), ("sfb_offset", I16), ("meta_offset", I16),
     ]  # fmt: skip
 
 
 # ---- wgmma --------------------------------------------------------------------------------------
 @form
 class Wgmma(Form):
-    """wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N; `first`: of four
-    lanes, the first that holds metadata of a sparse A."""
+    """wgmma.mma_async: WGMMA_ELEMENTS, WGMMA_RESULTS, WgmmaFlag, N; `first`: as in MmaSync."""
 
     _fields_ = [("a", U8), ("b", U8), ("d", U8), ("flags", U8), ("n", U16), ("first", U8)]
 
@@ -335,8 +335,7 @@ class Wgmma(Form):
 # ---- mma.sync -----------------------------------------------------------------------------------
 @form
 class MmaSync(Form):
-    """mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M, K, SyncFlag; `first`: of
-    four lanes, the first that holds metadata of a sparse A."""
+    """mma.sync: SYNC_ELEMENTS, WGMMA_RESULTS, M, K, SyncFlag; `first` lane of 4 with metadata."""
 
     _fields_ = [
         ("a", U8), ("b", U8), ("d", U8), ("m", U8), ("k", U16), ("flags", U8), ("first", U8),

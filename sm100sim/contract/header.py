@@ -76,7 +76,7 @@ CLOCK_WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
 
 SCALARS: dict[type | None, str] = {
     None: "void", ct.c_bool: "bool", ct.c_char: "char", ct.c_char_p: "const char *",
-    records.U8: "u8", records.U16: "u16", records.U32: "u32", records.I32: "i32",
+    records.U8: "u8", records.U16: "u16", records.U32: "u32", records.I32: "i32", ct.c_int16: "i16",
     records.U64: "u64", records.I64: "i64", clock.F64: "double",
     records.Handle: "Machine *", records.Shared: "Share *",
 }  # fmt: skip

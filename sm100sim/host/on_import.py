@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 Act = Callable[[ModuleType], None]
 
@@ -31,6 +32,16 @@ class _Finder(MetaPathFinder):
 
     def __init__(self, name: str, act: Act) -> None:
         self._name, self._act = name, act
+        sys.addaudithook(self._go_first)
+
+    def _go_first(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Ahead of the finders that came later: pytest's takes the modules that its options name.
+
+        Python keeps an audit hook as long as it runs; outside of the block this one does nothing.
+        """
+        if event == "import" and arguments[0] == self._name and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            sys.meta_path.insert(0, self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

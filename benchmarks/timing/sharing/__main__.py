@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing.operands import STEPS, Sharing, bytes_per_cycle, questions
+from benchmarks.timing.sharing.operands import SLOTS, Sharing, bytes_per_cycle, in_a_row, questions
 from benchmarks.timing.sharing.pairs import COUNTS, PAIRS, Pair, one_of
 from testing.hardware.device import Device
 
@@ -47,15 +47,21 @@ def gpcs_of(device: Device) -> list[list[int]]:
     return [list(group) for group in sorted({tuple(sorted(group)) for group in of.values()})]
 
 
+def _whole(long: np.ndarray, asked: Sharing) -> np.ndarray:
+    """Bytes a cycle over the slowest CTA's whole time, by round."""
+    cycles = long.reshape(len(asked.table), -1)[:, 2:].max(axis=0)
+    return np.asarray(asked.size * (asked.steps[1] + asked.slots) / cycles)
+
+
 def rates(device: Device, asked: Sharing) -> dict[str, Any]:
     """Bytes a cycle of the CTAs: percentiles, and the mean."""
-    (short,), (long,) = (device.run(asked.case(steps)) for steps in STEPS)
+    (short,), (long,) = (device.run(asked.case(steps)) for steps in asked.steps)
     each = bytes_per_cycle(short, long, asked)
     return {
         "name": asked.name,
         "mean": round(float(each.mean()), 2),
         "percentiles": np.percentile(each, PERCENT).round(2).tolist(),
-        "sms": short.reshape(len(asked.table), -1)[:, 0].tolist(),
+        "whole": round(float(np.median(_whole(long, asked))), 2),
     }
 
 
@@ -67,6 +73,8 @@ def main(path: str) -> int:
         found["arrivals"].append(arrivals(device, pair))
         out.write_text(json.dumps(found, indent=1) + "\n")
     found["gpcs"] = gpcs_of(device)
+    (first,) = device.run(Sharing("", (64, 64), in_a_row(1)).case(SLOTS))
+    found["sms of CTAs"] = first.reshape(SMS, -1)[:, 0].tolist()
     for asked in questions(found["gpcs"]):
         found["rates"].append(rates(device, asked))
         out.write_text(json.dumps(found, indent=1) + "\n")

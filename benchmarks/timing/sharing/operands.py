@@ -1,7 +1,8 @@
 """Operands of a GEMM by boxes, where a table says which rows each CTA or SM copies.
 
-Rows are in the L2 after the first round. What an SM gets depends on who else copies its rows, on
-where those SMs are, on how fast each asks, and on products that read shared memory meanwhile.
+What an SM gets depends on who else copies its rows, on where those SMs are, on how fast each asks,
+and on products that read shared memory meanwhile. Where CTAs stay with their rows, these are in the
+L2 after the first round; others go through the tiles of a product of 4096 cubed, in some order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from testing.hardware.micro.wgmma.programs import Form
 SLOTS: Final = 4
 STEPS: Final = (60, 188)
 """Steps of the two lengths; with those that fill the ring, rounds end where they began."""
+TILE_STEPS: Final = 64
+"""Steps of a tile of a product."""
 STEP_COLUMNS: Final = 64
 WORDS: Final = ROUNDS + 1
 """The SM, and the cycles of each round."""
@@ -29,6 +32,8 @@ OPERANDS_SIZE: Final = 65536
 WARM_BYTES: Final = 16 << 20
 """What all CTAs copy is at most as much, so that it stays in the L2."""
 COLUMNS: Final = 4096
+SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
+"""Bytes of a row of a box -> the swizzle that its tensor map names."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +42,25 @@ class Sharing:
 
     Attributes:
         pattern: says what `table` holds. rows: of A and B in a step.
-        table: for each CTA, or each SM if `by_sm`, which block of A and of B it copies.
+        table: for each CTA, or each SM if `by_sm`, which block of A and of B it copies, tile after
+            tile.
         shift: steps that a CTA begins later in its rows than the one before.
         pace: cycles between steps where data come fast enough, as if products followed.
         groups, columns: warp groups that issue wgmmas of so many columns meanwhile.
+        slots: of the ring; with one, a step takes the time of a copy.
+        wide: bytes of a row of a box: 32, 64 or 128.
     """
 
     pattern: str
     rows: tuple[int, int]
-    table: tuple[tuple[int, int], ...]
+    table: tuple[tuple[tuple[int, int], ...], ...]
     by_sm: bool = False
     shift: int = 0
     pace: int = 0
     groups: int = 0
     columns: int = 0
+    slots: int = SLOTS
+    wide: int = ROW_BYTES
 
     @property
     def name(self) -> str:
@@ -58,34 +68,57 @@ class Sharing:
         text = f"{self.rows[0]} and {self.rows[1]} rows, {len(self.table)} CTAs, {self.pattern}"
         text += f", each {self.shift} steps later" if self.shift else ""
         text += f", asked for every {self.pace} cycles" if self.pace else ""
+        text += f" of {self.wide} bytes" if self.wide != ROW_BYTES else ""
+        text += f", {self.slots} slots" if self.slots != SLOTS else ""
         beside = f", beside n{self.columns} of {self.groups} warp groups"
         return text + (beside if self.groups else "")
 
     @property
     def distinct(self) -> tuple[int, int]:
         """Blocks of A and of B."""
-        return max(a for a, _ in self.table) + 1, max(b for _, b in self.table) + 1
+        blocks = [block for tiles in self.table for block in tiles]
+        return max(a for a, _ in blocks) + 1, max(b for _, b in blocks) + 1
+
+    @property
+    def tiles(self) -> int:
+        """That a CTA goes through."""
+        return len(self.table[0])
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Of the two lengths."""
+        if self.tiles == 1:
+            return STEPS
+        return self.tiles // 2 * TILE_STEPS - self.slots, self.tiles * TILE_STEPS - self.slots
 
     @property
     def size(self) -> int:
         """Bytes of a step."""
-        return sum(self.rows) * ROW_BYTES
+        return sum(self.rows) * self.wide
 
     def case(self, steps: int) -> Case:
         """The micro-kernel; its output is SM and cycles by round, by CTA."""
         tall = sum(n * rows for n, rows in zip(self.distinct, self.rows, strict=True))
         columns = COLUMNS
-        while 2 * tall * columns > WARM_BYTES:
+        while self.tiles == 1 and 2 * tall * columns > WARM_BYTES:
             columns //= 2
         first_b = self.distinct[0] * self.rows[0]
         later = self.shift * STEP_COLUMNS
         words = [
             (a * self.rows[0], first_b + b * self.rows[1], k * later % columns, 0)
-            for k, (a, b) in enumerate(self.table)
+            for k, tiles in enumerate(self.table)
+            for a, b in tiles
         ]
         table = np.array(words, np.uint32).ravel()
         boxes = tuple(
-            MapArgs(1, "FLOAT16", (columns, tall), (2 * columns,), (STEP_COLUMNS, rows), swizzle=3)
+            MapArgs(
+                1,
+                "FLOAT16",
+                (columns, tall),
+                (2 * columns,),
+                (self.wide // 2, rows),
+                swizzle=SWIZZLES[self.wide],
+            )
             for rows in self.rows
         )
         grid = len(self.table)
@@ -104,9 +137,9 @@ class Sharing:
             " [%r1+{to}], [%m{k}, {{%r35, %r{row}}}], [%r1+{bar}]; "
         )
         text = f"@!%q3 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1+{8 * number}], {self.size}; "
-        for k, (row, to) in enumerate(((40, at), (41, at + self.rows[0] * ROW_BYTES))):
+        for k, (row, to) in enumerate(((40, at), (41, at + self.rows[0] * self.wide))):
             text += load.format(to=to, k=k, row=row, bar=8 * number)
-        return text + f"add.u32 %r35, %r35, {STEP_COLUMNS}; and.b32 %r35, %r35, {columns - 1}; "
+        return text + f"add.u32 %r35, %r35, {self.wide // 2}; and.b32 %r35, %r35, {columns - 1}; "
 
     def _wait(self, number: int, side: str) -> str:
         return (
@@ -124,31 +157,45 @@ class Sharing:
 
     def _body(self, columns: int) -> str:
         first = 128 * self.groups
-        set_bars = "".join(f"mbarrier.init.shared.b64 [%r1+{8 * k}], 1; " for k in range(SLOTS))
+        set_bars = "".join(
+            f"mbarrier.init.shared.b64 [%r1+{8 * k}], 1; " for k in range(self.slots)
+        )
         turn = "".join(
             self._wait(k, "W") + (self._paced(k) if self.pace else "") + self._slot(k, columns)
-            for k in range(SLOTS)
+            for k in range(self.slots)
         )
         begin, work = self._products()
         return (
             BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r61, %smid; mov.u32 %r60, 0; mov.u32 %r32, 0;"
             f"st.volatile.shared.b32 [%r1+{FLAG}], 0; {begin}"
-            "setp.ne.u32 %q5, %n1, 0; selp.b32 %r10, %r61, %r62, %q5; mul.wide.u32 %rd1, %r10, 16;"
-            "add.s64 %rd1, %rd1, %p0; ld.global.v4.b32 {%r40, %r41, %r42, %r43}, [%rd1];"
+            "setp.ne.u32 %q5, %n1, 0; selp.b32 %r10, %r61, %r62, %q5;"
+            f"mul.wide.u32 %rd1, %r10, {16 * self.tiles}; add.s64 %rd1, %rd1, %p0;"
             f"mul.wide.u32 %rd62, %r62, {4 * WORDS}; add.s64 %rd62, %rd62, %p2;"
             f"setp.ne.u32 %q3, %r0, {first}; @%q3 bra SET; {set_bars} st.global.b32 [%rd62], %r61;"
             "fence.mbarrier_init.release.cluster; fence.proxy.async; SET: bar.sync 0; "
             f"setp.lt.u32 %q8, %r0, {first}; @%q8 bra PRODUCTS; "
             "ROUND: bar.warp.sync -1; mov.u32 %r50, %clock; mov.u32 %r38, %r50;"
-            "mov.u32 %r35, %r42; mov.u32 %r31, %n0;"
-            + "".join(self._slot(k, columns) for k in range(SLOTS))
-            + f"TURN: {turn} xor.b32 %r32, %r32, 1; sub.u32 %r31, %r31, {SLOTS};"
+            "ld.global.v4.b32 {%r40, %r41, %r42, %r43}, [%rd1]; mov.u32 %r35, %r42;"
+            "mov.u32 %r46, 0; mov.u32 %r31, %n0; "
+            + self._next_tile()
+            + "".join(self._slot(k, columns) for k in range(self.slots))
+            + f"TURN: setp.eq.u32 %q10, %r35, %r42; @%q10 mov.u32 %r40, %r44; "
+            f"@%q10 mov.u32 %r41, %r45; @!%q10 bra SAME; {self._next_tile()} SAME: "
+            f"{turn} xor.b32 %r32, %r32, 1; sub.u32 %r31, %r31, {self.slots};"
             "setp.ne.u32 %q9, %r31, 0; @%q9 bra TURN; "
-            + "".join(self._wait(k, "E") for k in range(SLOTS))
+            + "".join(self._wait(k, "E") for k in range(self.slots))
             + "xor.b32 %r32, %r32, 1; mov.u32 %r51, %clock; sub.u32 %r52, %r51, %r50;"
             "@!%q3 st.global.b32 [%rd62+4], %r52; add.s64 %rd62, %rd62, 4; add.u32 %r60, %r60, 1;"
             f"setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND;"
             f"st.volatile.shared.b32 [%r1+{FLAG}], 1; bra READY; PRODUCTS: {work} READY: "
+        )
+
+    def _next_tile(self) -> str:
+        """%r44, %r45: rows of the next tile; after the last comes the first."""
+        return (
+            f"add.u32 %r46, %r46, 1; setp.eq.u32 %q11, %r46, {self.tiles};"
+            "selp.b32 %r46, 0, %r46, %q11; mul.wide.u32 %rd2, %r46, 16; add.s64 %rd2, %rd2, %rd1;"
+            "ld.global.v2.b32 {%r44, %r45}, [%rd2]; "
         )
 
     def _products(self) -> tuple[str, str]:
@@ -172,30 +219,47 @@ class Sharing:
 def bytes_per_cycle(short: np.ndarray, long: np.ndarray, asked: Sharing) -> np.ndarray:
     """What each CTA gets, in CTAs' order, from the outputs of the two lengths."""
     cycles = [np.median(x.reshape(-1, WORDS)[:, 2:], axis=1) for x in (short, long)]
-    return np.asarray(asked.size * (STEPS[1] - STEPS[0]) / (cycles[1] - cycles[0]))
+    return np.asarray(asked.size * (asked.steps[1] - asked.steps[0]) / (cycles[1] - cycles[0]))
 
 
-def in_a_row(across: int, ctas: int = SMS) -> tuple[tuple[int, int], ...]:
+Table = tuple[tuple[tuple[int, int], ...], ...]
+
+
+def in_a_row(across: int, ctas: int = SMS) -> Table:
     """So many CTAs in a row copy the same rows of A, and every so many-th the same rows of B."""
-    return tuple((k // across, k % across) for k in range(ctas))
+    return tuple(((k // across, k % across),) for k in range(ctas))
 
 
-def by_groups(groups: list[list[int]], sms: int = SMS) -> tuple[tuple[int, int], ...]:
+def by_groups(groups: list[list[int]], sms: int = SMS) -> Table:
     """SMs of a group copy the same rows of A and B."""
     table = [(0, 0)] * sms
     for k, group in enumerate(groups):
         for sm in group:
             table[sm] = (k, k)
-    return tuple(table)
+    return tuple((block,) for block in table)
 
 
-def crossed(groups: list[list[int]], sms: int = SMS) -> tuple[tuple[int, int], ...]:
+def crossed(groups: list[list[int]], sms: int = SMS) -> Table:
     """SMs of a group copy the same rows of A, those of one place in their groups the same of B."""
     table = [(0, 0)] * sms
     for k, group in enumerate(groups):
         for place, sm in enumerate(group):
             table[sm] = (k, place)
-    return tuple(table)
+    return tuple((block,) for block in table)
+
+
+def ordered(rows: tuple[int, int], group: int, *, along_a: bool, ctas: int = SMS) -> Table:
+    """The tiles of a product of 4096 cubed by persistent CTAs, each so many tiles on.
+
+    Tiles of `group` blocks of A (or of B) come first, then those of the next block of B (of A).
+    """
+    fast, slow = (COLUMNS // rows[0], COLUMNS // rows[1])[:: 1 if along_a else -1]
+    found = []
+    for tile in range(fast * slow // ctas * ctas):
+        which, inside = divmod(tile, group * slow)
+        place = (which * group + inside % group, inside // group)
+        found.append(place if along_a else place[::-1])
+    return tuple(tuple(found[k::ctas]) for k in range(ctas))
 
 
 TILES: Final = ((128, 64), (64, 128), (128, 128))
@@ -204,7 +268,7 @@ ACROSS: Final = (1, 2, 4, 8, 16, 32, 64, SMS)
 
 def questions(gpcs: list[list[int]]) -> tuple[Sharing, ...]:
     """All that is asked of a chip whose SMs lie in these groups (GPCs)."""
-    alone, eight = ((0, 0),), in_a_row(8)
+    alone, eight = (((0, 0),),), in_a_row(8)
     pairs = [gpc[k : k + 2] for gpc in gpcs for k in range(0, len(gpc), 2)]
     places = [
         [gpc[k] for gpc in gpcs if k < len(gpc)] for k in range(max(len(gpc) for gpc in gpcs))
@@ -230,8 +294,24 @@ def questions(gpcs: list[list[int]]) -> tuple[Sharing, ...]:
         *(Sharing(name, wide, by_groups(where[name]), by_sm=True, shift=5)
           for name in ("neighbours the same", "a GPC the same", "all the same")),
         *(Sharing(f"{n} in a row the same A", tile, in_a_row(n), pace=pace) for n in (8, 64)
-          for tile, paces in (((128, 64), (256, 320, 384, 448)), (wide, (384, 448, 512)))
+          for tile, paces in (((128, 64), (320, 384, 448, 512)), (wide, (448, 512, 576, 640)))
           for pace in paces),
+        *(Sharing(f"tiles of 4096 cubed, {group} blocks of {'A' if a else 'B'} first", tile,
+                  ordered(tile, group, along_a=a), groups=beside[0], columns=beside[1])
+          for tile, beside in (((128, 64), (2, 64)), ((64, 128), (1, 128)), (wide, (2, 128)))
+          for group in (8, 4096 // max(tile)) for a in (True, False)
+          for beside in ((0, 0), beside)),
+        *(Sharing(name, tile, table, slots=slots) for slots in (1, 2) for tile in (*TILES, (64, 64))
+          for name, table in (("alone", alone), *((f"{n} in a row the same A", in_a_row(n))
+                                                  for n in (1, 8, 64)))),
+        *(Sharing("every SM its own", tile, by_groups(where["every SM its own"]), slots=1)
+          for tile in (wide, (64, 64))),
+        *(Sharing("alone", tile, alone, slots=slots, wide=bytes_)
+          for slots in (1, SLOTS) for bytes_ in (32, 64)
+          for tile in ((8, 8), (16, 16), (64, 64), (128, 128), (256, 256))),
+        *(Sharing("alone", tile, alone, slots=slots) for slots in (1, SLOTS)
+          for tile in ((8, 8), (16, 16))),
+        Sharing("alone", (64, 64), alone),
         *(Sharing("alone", tile, alone, groups=g, columns=n)
           for tile, g, n in (((128, 64), 2, 64), ((64, 128), 1, 128), (wide, 2, 128),
                              (wide, 2, 256))),

@@ -5,6 +5,7 @@ Needs the CuTe DSL with `CUTE_DSL_ARCH=sm_100a`; of the others what they are. No
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -106,7 +107,8 @@ def records(
     except (AssertionError, NotImplementedError, ValueError, TypeError) as error:
         if found:
             raise
-        told = f"{type(error).__name__}: {error}".split("\n")[0]
+        said = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+        told = f"{type(error).__name__}: {said}".split("\n")[0]
         raise Declined(told[:160]) from error
     return found
 

@@ -89,8 +89,8 @@ def modular(problem: Problem, tensors: Tensors, hear: Hear) -> None:
     latent = (p.head_dim, p.head_dim_v) == LATENT
     if p.packed or (not latent and p.head_dim not in MODULAR_DIMS):
         raise NotImplementedError(
-            "it has 64, 128, 256 and 512; 192/128 with positions once for all heads, which is "
-            "another problem; packed sequences over pages only"
+            "it has 64, 128, 256 and 512; at 192/128 positions are the same for all heads, "
+            "another problem; packed sequences over pages"
         )
     if not installed(RELEASE):
         raise FileNotFoundError("max-core: python -m benchmarks.originals --install")

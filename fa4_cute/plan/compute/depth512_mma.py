@@ -1,11 +1,11 @@
-"""The two MMAs of the head-dim 256/512 kernel, both with operands in shared memory (6.1, 6.5)."""
+"""The two MMAs of the head-dim 256/512 kernel (6.1, 6.5); P of 256 is read from Tensor Memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..config.depth512_config import Depth512Config
-from ..facts.umma import MmaPlan, SmemOperand, ss_plan
+from ..facts.umma import MmaPlan, SmemOperand, ss_plan, ts_plan
 
 
 def qk_stage_plan(config: Depth512Config, stage: int) -> MmaPlan:
@@ -26,4 +26,7 @@ def pv_block_plan(config: Depth512Config) -> MmaPlan:
     """O_part += P[:, half] V[half, part]: one key half; the same for O_lo and O_hi."""
     p = SmemOperand(config.qkv_dtype, config.BM, config.BK1, config.swizzle_mode)
     v = replace(p, mn=config.v_cols_per_cta(), mn_major=True)
-    return ss_plan(p, v, k=config.BK1, cta_group=config.cta_group())
+    k, pair = config.BK1, config.cta_group()
+    if config.p_in_tmem:
+        return ts_plan(v, m=config.MMA_M, k=k, num_stages=1, quarters=(), cta_group=pair)
+    return ss_plan(p, v, k=k, cta_group=pair)

@@ -1,20 +1,21 @@
 """``Depth512Config``: numbers of the CTA-pair kernel for head dims up to 256 and up to 512.
 
-Two CTAs of a cluster share every MMA (``cta_group::2``), P goes through shared memory, and there is
-one output accumulator with two alternating score buffers (``docs/sources.md`` section 10)::
+Two CTAs of a cluster share every MMA (``cta_group::2``), and there is one output accumulator with
+two alternating score buffers (``docs/sources.md`` section 10)::
 
     head dim padded to     256 (one O)          512 (O_lo, O_hi)
     MMA M / BM per CTA     256 / 128            128 / 64
     BN, keys per tile      128                  256
     Q K'  per QK stage     M256 N128 K128       M128 N256 K128
     P V   per PV stage     M256 N256 K64        M128 N256 K128, for lo and for hi
+    P                      in columns of its S  in shared memory
 
 An M x N accumulator of a pair takes ``M * N / 256`` columns in each CTA. K and V slots have equal
 size and share one ring.
 
-Two deliberate generalisations of that section: any head dim is padded to 256 or 512, and QK
-stages that would hold nothing but padding are neither loaded nor multiplied; heads are packed into
-rows when they divide the rows of one CTA, not of the pair.
+Three deliberate differences to that section: any head dim is padded to 256 or 512, and QK stages
+that would hold nothing but padding are neither loaded nor multiplied; heads are packed into rows
+when they divide the rows of one CTA, not of the pair; P of head dim 256 stays in Tensor Memory.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ..facts.hardware import (
     MBARRIER_BYTES,
     SMEM_CAPACITY,
     TMEM_ADDRESS_BYTES,
+    TMEM_COLUMN_BYTES,
     TMEM_COLUMNS,
     TMEM_LANES,
     UMMA_MAX_N,
@@ -61,6 +63,7 @@ class Depth512Config(OperandConfig):
         persistent: a pair takes one query tile after the other.
         dynamic: it takes those of pairs that have not started.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+        p_in_memory: P goes through shared memory, also where Tensor Memory has a place for it.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -75,6 +78,7 @@ class Depth512Config(OperandConfig):
     persistent: bool = False
     scale_dtype: DType = DType.INVALID
     dynamic: bool = False
+    p_in_memory: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -166,6 +170,10 @@ class Depth512Config(OperandConfig):
         """Columns of one score buffer."""
         return self.MMA_M * self.BN // (2 * TMEM_LANES)
 
+    def p_column(self, key_block: int) -> int:
+        """Return the column of S in which P of ``key_block`` begins, where P lies there."""
+        return key_block * self.BK1 * self.qkv_dtype_size // TMEM_COLUMN_BYTES
+
     @property
     def TMEM_O_lo(self) -> int:
         """First column of O, or of its block lo."""
@@ -194,9 +202,17 @@ class Depth512Config(OperandConfig):
         return self.BM * self.padded_depth * self.qkv_dtype_size
 
     @property
+    def p_in_tmem(self) -> bool:
+        """Whether P lies in the columns of its own scores.
+
+        Where O is split a CTA has 64 rows, whose scores fill 128 lanes half by half: no A operand.
+        """
+        return not (self.split_o or self.p_in_memory)
+
+    @property
     def p_bytes(self) -> int:
-        """Bytes of P."""
-        return self.BM * self.BN * self.qkv_dtype_size
+        """Bytes of P in shared memory."""
+        return 0 if self.p_in_tmem else self.BM * self.BN * self.qkv_dtype_size
 
     @property
     def correction_bytes(self) -> int:

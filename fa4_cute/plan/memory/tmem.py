@@ -7,7 +7,7 @@
     | P0 |     | P1 |       P_i borrows the low BN*size/4 columns of its own S_i
     |LSE|      |LSE|        1Q: (row max, row sum) exchanged at the end in columns 0, 1 of S_i
 
-Head dim 256 and 512, where P goes through shared memory::
+Head dim 256, with P of a key tile in the low columns of its S, and 512, with P in shared memory::
 
     d256: | O 0-255           | S_even 256-383 | S_odd 384-511 |
     d512: | O_lo 0-127 | O_hi 128-255 | S_even 256-383 | S_odd 384-511 |

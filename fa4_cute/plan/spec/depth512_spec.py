@@ -21,6 +21,7 @@ from ..config.depth512_config import Depth512Config
 from ..facts.dtypes import DType
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
+from .register_tuning import keeps_p_in_memory
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -79,7 +80,11 @@ class Depth512Spec(CommonSpec):
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
-        config = replace(with_features(config, variant), dynamic=variant.is_dynamic)
+        config = replace(
+            with_features(config, variant),
+            dynamic=variant.is_dynamic,
+            p_in_memory=keeps_p_in_memory(variant),
+        )
         refuse(unsupported_reason(config))
         schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
         return cls(config, variant, look_ahead=look_ahead, schedule=schedule)

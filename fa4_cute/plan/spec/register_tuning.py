@@ -203,6 +203,16 @@ def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedu
     return schedule.asking() if variant.is_dynamic else schedule
 
 
+def keeps_p_in_memory(variant: Variant) -> bool:
+    """Return whether P of a pair goes through shared memory for want of registers.
+
+    With a function over the scores and biases that differ between terms, in a persistent pair, one
+    kernel in whose Tensor Memory P lay had 8 instructions that spill.
+    """
+    changes_much = variant.has_biases_of_terms and variant.score_mod is not None
+    return changes_much and variant.is_persistent
+
+
 @dataclass(frozen=True)
 class ScoreLoads:
     """When a softmax thread loads what changes the scores of its columns.

@@ -280,14 +280,15 @@ _Static_assert(sizeof(TmemAccessForm) == 6 && offsetof(TmemAccessForm, shape) ==
 /* tcgen05.mma: MMA_KINDS, MmaFlag, elements of K per scale factor, address offsets. */
 typedef struct {
   u8 kind, flags, scale_d, block;
-  i32 a_offset, sfa_offset, sfb_offset;
+  i32 a_offset;
+  i16 sfa_offset, sfb_offset, meta_offset;
 } MmaForm;
 _Static_assert(sizeof(MmaForm) == 16 && offsetof(MmaForm, kind) == 0 && offsetof(MmaForm, flags) == 1 &&
     offsetof(MmaForm, scale_d) == 2 && offsetof(MmaForm, block) == 3 && offsetof(MmaForm, a_offset) == 4 &&
-    offsetof(MmaForm, sfa_offset) == 8 && offsetof(MmaForm, sfb_offset) == 12, "MmaForm");
+    offsetof(MmaForm, sfa_offset) == 8 && offsetof(MmaForm, sfb_offset) == 10 && offsetof(MmaForm, meta_offset) == 12,
+    "MmaForm");
 
-/* wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N; `first`: of four
- * lanes, the first that holds metadata of a sparse A. */
+/* wgmma.mma_async: WGMMA_ELEMENTS, WGMMA_RESULTS, WgmmaFlag, N; `first`: as in MmaSync. */
 typedef struct {
   u8 a, b, d, flags;
   u16 n;
@@ -297,8 +298,7 @@ _Static_assert(sizeof(WgmmaForm) == 8 && offsetof(WgmmaForm, a) == 0 && offsetof
     offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4 &&
     offsetof(WgmmaForm, first) == 6, "WgmmaForm");
 
-/* mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M, K, SyncFlag; `first`: of
- * four lanes, the first that holds metadata of a sparse A. */
+/* mma.sync: SYNC_ELEMENTS, WGMMA_RESULTS, M, K, SyncFlag; `first` lane of 4 with metadata. */
 typedef struct {
   u8 a, b, d, m;
   u16 k;

@@ -2,7 +2,8 @@
  *
  * Row r of A (column n of B) finds its factors in lane r % 32, column base + r / 32, as bytes of the
  * 32-bit cell; the program keeps four copies, one per 32-lane partition.  One factor per K block of
- * 32 elements (mxf8f6f4, mxf4) or 16 (mxf4nvf4 .block16). */
+ * 32 elements (mxf8f6f4, mxf4) or 16 (mxf4nvf4 .block16), of a sparse A those that are kept: twice as many of B
+ * (CUTLASS, SFVecSize in the traits of SM100_MMA_MXF8F6F4_SS_SPARSE and SM100_MMA_MXF4NVF4_SS_SPARSE). */
 #include "mma/mma.h"
 
 static u32 columns_for(u32 rows) {
@@ -66,12 +67,12 @@ bool scales_read(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, Scales *out) {
 }
 
 /* Multiply the panels by their factors; elements of 4 to 8 bits times powers of two or 4-bit factors are exact. */
-void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b) {
-  u32 per = k / sf->blocks;
+void scales_apply(const Scales *sf, const Mma *q, u32 rows, double *a, double *b) {
+  u32 k = q->q.k, depth = b_depth(q);
   for (u32 r = 0; r < rows; r++)
     for (u32 i = 0; i < k; i++)
-      a[r * k + i] *= sf->a[r][i / per];
-  for (u32 i = 0; i < k; i++)
-    for (u32 j = 0; j < n; j++)
-      b[i * PANEL_N + j] *= sf->b[i / per][j];
+      a[r * k + i] *= sf->a[r][i / (k / sf->blocks)];
+  for (u32 i = 0; i < depth; i++)
+    for (u32 j = 0; j < q->q.n; j++)
+      b[i * PANEL_N + j] *= sf->b[i / (depth / sf->blocks)][j];
 }

@@ -152,7 +152,7 @@ static const Rule *decode_plain(u32 x, InstrDesc *q) {
   if (bits_of(x, 0, 2))
     RULE("sparse-mismatch", "the sparsity selector is set in a dense MMA");
   if (bits_of(x, 30, 2))
-    RULE("instr-desc-max-shift", "a maximum shift belongs to the zero-column mask of .ws, which is not modelled");
+    RULE("instr-desc-max-shift", "a maximum shift belongs to the zero-column mask of .ws, and is not modelled");
   if (bits_of(x, 3, 1) && q->kind != KIND_I8)
     RULE("instr-desc-saturate", "saturation belongs to kind::i8 only");
   if (q->kind == KIND_I8 && (q->neg_a || q->neg_b))

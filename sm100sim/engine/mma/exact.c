@@ -131,7 +131,7 @@ static double dot_four_bit(const InstrDesc *q, const double *a, const double *b,
 }
 
 void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc) {
-  const double *sfa = x->sf ? x->sf->a[x->row] : NULL;
+  const double *sfa = x->sf ? x->sf->a[x->sf_row] : NULL;
   if (four_bit(q))
     for (u32 j = 0; j < x->n; j++)
       acc[j] = dot_four_bit(q, x->a + x->row * q->k, x->b, x->n0 + j, sfa, x->sf, acc[j]);

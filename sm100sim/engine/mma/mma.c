@@ -83,7 +83,7 @@ static Step sparse_decode(Ctx *c, const Ins *i, u32 *idesc, Mma *q) {
                  "the sparse bit of the instruction descriptor is not set in an instruction with .sp");
   *idesc &= ~7u;
   q->sparse = true;
-  q->meta_taddr = R32(c, i->s[S_MORE])[lane] + (u32)i->form.mma.sfa_offset;
+  q->meta_taddr = R32(c, i->s[S_MORE])[lane] + (u32)i->form.mma.meta_offset;
   u32 kind = i->form.mma.kind;
   q->meta_cols = kind == KIND_F16 || kind == KIND_TF32 ? 1 : 2;
   if (taddr_lane(q->meta_taddr) || taddr_col(q->meta_taddr) % 2 || selector >= 3 - q->meta_cols)
@@ -92,6 +92,22 @@ static Step sparse_decode(Ctx *c, const Ins *i, u32 *idesc, Mma *q) {
                  "and selectors below %u are modelled",
                  taddr_lane(q->meta_taddr), taddr_col(q->meta_taddr), selector, 3 - q->meta_cols);
   q->meta_taddr += selector;
+  return STEP_NEXT;
+}
+
+static Step zeros_decode(Ctx *c, u64 mask, Mma *q) {
+  if (mask >> 36 & 7 || mask >> 62)
+    return fault(c, "instr-desc-reserved", "the zero-column mask 0x%llx: bits 36-38 and 62-63 must be 0",
+                 (unsigned long long)mask);
+  if (mask >> 56)
+    return fault(c, "unsupported", "the zero-column mask 0x%llx: a shift of columns", (unsigned long long)mask);
+  q->zeros = mask >> 39 & 1 ? mask : 0;
+  for (u32 part = 0; q->zeros && part < TMEM_LANES / q->q.m; part++) {
+    ZeroColumns z = zero_columns(q, part);
+    if (z.start >= (z.zeros_first ? z.zeros : z.used))
+      return fault(c, "unsupported", "the zero-column mask 0x%llx: part %u begins after its first span",
+                   (unsigned long long)mask, part);
+  }
   return STEP_NEXT;
 }
 
@@ -104,9 +120,9 @@ static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
     return s;
   if ((r = instr_desc_decode(idesc, f->kind, form_group(f), f->flags & MMA_STATIONARY, &q->q)))
     return broken(c, r, "instruction descriptor", idesc);
-  if (q->sparse && (q->q.m / q->q.group != TMEM_LANES || elem_narrow(q->q.a) || elem_narrow(q->q.b)))
-    return fault(c, "unsupported", ".sp with M = %u, or with elements of 4 or 6 bits", q->q.m);
   q->a_tmem = f->flags & MMA_A_TMEM;
+  if (q->sparse && (q->q.m / q->q.group != TMEM_LANES || (elem_narrow(q->q.a) && q->a_tmem)))
+    return fault(c, "unsupported", ".sp with M = %u, or with A of 4 or 6 bits in Tensor Memory", q->q.m);
   *a_bits = q->a_tmem ? R32(c, i->s[S_A])[lane] : R64(c, i->s[S_A])[lane];
   *b_bits = R64(c, i->s[S_B])[lane];
   if (q->a_tmem)
@@ -121,16 +137,14 @@ static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
   q->accumulate = (PRED(c, i->s[S_ENABLE]) >> lane & 1) ^ !!(f->flags & MMA_NOT_ENABLE);
   q->scale_d = f->scale_d;
   q->sf_block = f->block;
-  u32 more = S_MORE;
+  u32 more = S_MORE + q->sparse;
   if (q->sf_block) {
     q->sfa_taddr = R32(c, i->s[more])[lane] + (u32)f->sfa_offset;
     q->sfb_taddr = R32(c, i->s[more + 1])[lane] + (u32)f->sfb_offset;
     more += 2;
   }
-  more += q->sparse;
-  if (f->flags & MMA_ZEROS && R64(c, i->s[more])[lane])
-    return fault(c, "unsupported", "the zero-column mask 0x%llx: only 0, which is none, is modelled",
-                 (unsigned long long)R64(c, i->s[more])[lane]);
+  if (f->flags & MMA_ZEROS && (s = zeros_decode(c, R64(c, i->s[more])[lane], q)) != STEP_NEXT)
+    return s;
   q->masked = mask_words(f);
   for (u32 k = 0; k < mask_words(f); k++)
     q->off_lanes[k] = R32(c, i->s[more + k])[lane];
@@ -148,7 +162,7 @@ static u64 fixed_latency(const Mma *q) {
 }
 
 /* s: D address, A descriptor or address, B descriptor, instruction descriptor, enable-input-d, then the
- * scale factor addresses or that of metadata, and the disable-output-lane words, or the zero-column mask of .ws.
+ * address of metadata, those of scale factors, and the disable-output-lane words, or the zero-column mask of .ws.
  * imm: address offset of D. */
 static Step op_mma(Ctx *c, const Ins *i) {
   Step s;

@@ -31,9 +31,22 @@ typedef struct {
   u32 off_lanes[8];                   /* lanes whose D row stays as it is: 4 words per CTA, even CTA first */
   u32 sfa_taddr, sfb_taddr, sf_block; /* block-scaled kinds: addresses, elements of K per scale factor */
   u32 meta_taddr, meta_cols;          /* of a sparse A: Tensor Memory columns with metadata */
+  u64 zeros;                          /* of .ws: the zero-column mask descriptor, or 0 */
 } Mma;
 
 #define MMA_PARTS 4u
+
+/* How many columns of B in turn are 0 and are used, and how many of the first turn are left out (PTX ISA, "Zero-Column
+ * Mask Descriptor": its examples, to which its table gives the two spans the other way round). */
+typedef struct {
+  u32 zeros, used, start;
+  bool zeros_first;
+} ZeroColumns;
+
+static inline ZeroColumns zero_columns(const Mma *q, u32 part) {
+  return (ZeroColumns){(q->zeros >> 40 & 255) + 1, (q->zeros >> 48 & 255) + 1, q->zeros >> 8 * part & 255,
+                       q->zeros >> (32 + part) & 1};
+}
 
 static inline u32 b_depth(const Mma *q) { /* elements of B along K; q.k are those of A */
   return q->sparse ? 2 * q->q.k : q->q.k;
@@ -67,9 +80,9 @@ void d_row_store(u32 *row, DType d, bool saturate, bool poison, u32 n, const dou
 typedef struct {
   const double *a, *b;
   const Scales *sf;
-  u32 row, n0, n;
-  u32 fraction; /* bits that every aligned term keeps */
-  u32 kept;     /* bits that an f32 result keeps */
+  u32 row, sf_row, n0, n; /* rows of the panel and of the scale factors */
+  u32 fraction;           /* bits that every aligned term keeps */
+  u32 kept;               /* bits that an f32 result keeps */
 } ExactRow;
 
 enum { SM100_FRACTION = 25, F32_FRACTION = 23 };
@@ -100,7 +113,7 @@ bool sparse_tmem(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u16 (*at)[PANE
 void sparse_row(const InstrDesc *q, const SparseRow *x, const ExactRow *exact, double *acc);
 /* Read the scale factors of one CTA; false after a fault (block.c). */
 bool scales_read(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, Scales *out);
-void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b);
+void scales_apply(const Scales *sf, const Mma *q, u32 rows, double *a, double *b);
 Step scales_check(Ctx *c, const Mma *q);
 /* Perform the MMA (run.c). */
 void mma_land(Machine *m, AsyncOp *op);

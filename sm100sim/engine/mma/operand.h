@@ -3,8 +3,9 @@
 #define SM100SIM_UMMA_OPERAND_H
 #include "mma/descriptor.h"
 
-#define PANEL_N 264u /* row pitch of the B panel and of accumulator rows; 256 padded against cache aliasing */
-#define PANEL_K 64u  /* most elements along K in one instruction (4-bit kinds) */
+#define PANEL_N 264u         /* row pitch of the B panel and of accumulator rows; 256 padded against cache aliasing */
+#define PANEL_K 64u          /* most elements of A along K in one instruction (4-bit kinds) */
+#define MOST_K (2 * PANEL_K) /* of B, where such an A is sparse */
 #define SMEM_UNITS (SMEM_MAX / 16)
 
 typedef struct {

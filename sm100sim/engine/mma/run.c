@@ -48,6 +48,18 @@ static bool gather_smem(Machine *m, AsyncOp *op, const SmemOperand *o, double *o
   return true;
 }
 
+/* Zeros in the columns of B that the mask names, which has a part for each part of D. */
+static void clear_columns(const Mma *q, double *b) {
+  u32 width = q->q.n * q->q.m / TMEM_LANES;
+  for (u32 n = 0; n < q->q.n; n++) {
+    ZeroColumns z = zero_columns(q, n / width);
+    u32 at = (n % width + z.start) % (z.zeros + z.used);
+    if (z.zeros_first ? at < z.zeros : at >= z.used)
+      for (u32 k = 0; k < q->q.k; k++)
+        b[k * PANEL_N + n] = 0;
+  }
+}
+
 /* B: all N columns; each CTA of a pair supplies its half. */
 static bool gather_b(Machine *m, AsyncOp *op, const Mma *q, Cta *const *ctas, double *b) {
   u32 n = q->q.n / q->q.group;
@@ -58,6 +70,8 @@ static bool gather_b(Machine *m, AsyncOp *op, const Mma *q, Cta *const *ctas, do
     if (!gather_smem(m, op, &o, b + h * n, 1, PANEL_N, "B"))
       return false;
   }
+  if (q->zeros)
+    clear_columns(q, b);
   return true;
 }
 
@@ -125,7 +139,7 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
       u32 lane = part_lane(p, r0 + r);
       if (lane_off(q, p, lane))
         continue;
-      ExactRow x = {a, b, sf, q->sparse ? 0 : r0 + r, p->n0, n, SM100_FRACTION, F32_FRACTION};
+      ExactRow x = {a, b, sf, q->sparse ? 0 : r0 + r, r0 + r, p->n0, n, SM100_FRACTION, F32_FRACTION};
       if (q->sparse)
         sparse_row(&q->q, &(SparseRow){a + (r0 + r) * q->q.k, b, at[r0 + r]}, exact ? &x : NULL, acc + r * PANEL_N);
       else if (exact)
@@ -136,7 +150,7 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
 }
 
 static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, double *b) {
-  static _Thread_local double a[128 * PANEL_K], b_scaled[PANEL_K * PANEL_N];
+  static _Thread_local double a[128 * PANEL_K], b_scaled[MOST_K * PANEL_N];
   static _Thread_local Scales scales;
   static _Thread_local u16 at[TMEM_LANES][PANEL_K];
   Part parts[MMA_PARTS];
@@ -154,8 +168,8 @@ static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, 
     if (q->a_tmem)
       gather_a_tmem(&c, op, q, &parts[k], a);
     if (scaled && !exact) {
-      memcpy(b_scaled, b, q->q.k * PANEL_N * sizeof(double));
-      scales_apply(&scales, parts[k].rows, q->q.n, q->q.k, a, b_scaled);
+      memcpy(b_scaled, b, b_depth(q) * PANEL_N * sizeof(double));
+      scales_apply(&scales, q, parts[k].rows, a, b_scaled);
     }
     each_lane_range(&c, op, &parts[k], see_d, (void *)q);
     compute_part(m, q, &parts[k], a, scaled && !exact ? b_scaled : b, scaled ? &scales : NULL, at);
@@ -164,7 +178,7 @@ static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, 
 }
 
 void mma_land(Machine *m, AsyncOp *op) {
-  static _Thread_local double b[PANEL_K * PANEL_N];
+  static _Thread_local double b[MOST_K * PANEL_N];
   const Mma *q = (const Mma *)op->payload;
   Cluster *cl = op->cta->cl;
   u32 first = q->q.group == 2 ? op->cta->rank & ~1u : op->cta->rank;

@@ -10,7 +10,6 @@
 
 #define SYNC_N 8u
 #define ROW_BYTES 64u
-#define MOST_K (2 * PANEL_K) /* of a sparse A with 4-bit elements */
 
 typedef struct {
   const MmaSyncForm *f;
@@ -111,7 +110,7 @@ static Step multiply_sparse(Ctx *c, const Ins *i, const Fragments *x, const Inst
                             double *acc) {
   const u32 *words = R32(c, i->s[i->ns - 1]);
   SparseLanes lanes = {words, bits_of(x->f->a), x->kept, x->f->first, x->f->flags & SYNC_FLAG_ORDERED};
-  ExactRow exact = {NULL, NULL, NULL, 0, 0, SYNC_N, SM100_FRACTION, F32_FRACTION};
+  ExactRow exact = {NULL, NULL, NULL, 0, 0, 0, SYNC_N, SM100_FRACTION, F32_FRACTION};
   for (u32 r = 0; r < 16; r++) {
     u16 at[PANEL_K];
     u32 wrong = sparse_lanes_row(&lanes, r % 8 * 4, r / 8, at);
@@ -144,7 +143,7 @@ static Step multiply(Ctx *c, const Ins *i, const Fragments *x) {
   if (exact && !(x->f->flags & SYNC_FLAG_SPARSE)) {
     mma_exact_prepare(&q, a, m, b);
     for (u32 r = 0; r < m; r++)
-      mma_exact_row(&q, &(ExactRow){a, b, NULL, r, 0, SYNC_N, SM100_FRACTION, F32_FRACTION}, acc + r * PANEL_N);
+      mma_exact_row(&q, &(ExactRow){a, b, NULL, r, 0, 0, SYNC_N, SM100_FRACTION, F32_FRACTION}, acc + r * PANEL_N);
   } else if (!(x->f->flags & SYNC_FLAG_SPARSE))
     mma_rows(acc, a, b, m, q.k, SYNC_N);
   for (u32 r = 0; r < m; r++)

@@ -68,7 +68,7 @@ static bool sparse_warp_row(Machine *m, AsyncOp *op, const WgMma *w, u32 k, u32 
   const Ins *i = op->ins;
   const u32 *words = (const u32 *)(op->warp[k].regs + i->s[i->ns - 1]);
   SparseLanes lanes = {words, elem_bits(w->q.a), w->q.k, i->form.wgmma.first, false};
-  ExactRow exact = {NULL, NULL, NULL, 0, 0, w->q.n, fraction_of(w), kept_of(w)};
+  ExactRow exact = {NULL, NULL, NULL, 0, 0, 0, w->q.n, fraction_of(w), kept_of(w)};
   u16 at[PANEL_K];
   u32 wrong = sparse_lanes_row(&lanes, r % 8 * 4, r / 8, at);
   if (wrong != SPARSE_RIGHT) {
@@ -96,7 +96,7 @@ static bool compute_warp(Machine *m, AsyncOp *op, const WgMma *w, u32 k, const d
     if (!exact && !w->sparse)
       mma_rows(acc, a + (k * WARP_ROWS + r0) * w->q.k, b, MMA_ROWS, w->q.k, n);
     for (u32 r = 0; r < MMA_ROWS; r++) {
-      ExactRow x = {a, b, NULL, k * WARP_ROWS + r0 + r, 0, n, fraction_of(w), kept_of(w)};
+      ExactRow x = {a, b, NULL, k * WARP_ROWS + r0 + r, 0, 0, n, fraction_of(w), kept_of(w)};
       if (w->sparse && !sparse_warp_row(m, op, w, k, r0 + r, a, b, acc + r * PANEL_N))
         return false;
       if (exact && !w->sparse)

@@ -1,6 +1,7 @@
 """Copies from shared to Tensor Memory (PTX ISA, "tcgen05.cp") and the refused tcgen05.shift.
 
-`tcgen05.shift.down` is refused: the text leaves open which row keeps its value.
+`tcgen05.shift.down` is refused: the text leaves open which row keeps its value (docs/hardware.md,
+"Not settled").
 """
 
 from __future__ import annotations
@@ -42,5 +43,5 @@ def copy(lo: Lowering, ins: Instr) -> None:
 
 @form("shift")
 def shift(lo: Lowering, ins: Instr) -> None:
-    """tcgen05.shift.cta_group.down: refused."""
+    """tcgen05.shift.cta_group.down: refused, as `.ashift` is (hardware.md, "Not settled")."""
     raise lo.fail("tcgen05.shift is not modelled: the ISA does not say which row keeps its value")

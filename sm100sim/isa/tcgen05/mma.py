@@ -1,9 +1,9 @@
 """Matrix multiply-accumulate (PTX ISA, "tcgen05.mma").
 
 Covered: kinds f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4 and mxf4nvf4 with A in shared or Tensor Memory,
-cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints; `.ws` and `.sp` of
-the kinds without scale factors.
-Refused: `.ws.sp`, `.ashift`, zero-column masks.
+cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints; `.sp`; `.ws` of the
+kinds without scale factors.
+Refused: `.ws.sp`, `.ashift`, shifts of zero-column masks.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ COLLECTOR = tuple(f"collector::a::{use}" for use in _USES)
 STATIONARY_COLLECTOR = tuple(f"collector::b{k}::{use}" for k in range(4) for use in _USES)
 """Hints about collector buffers, of .ws for B: without effect on a correct program's results."""
 
+MOST_OFFSET = (1 << 15) - 1
+"""Of an address of scale factors or metadata: more than the columns there are."""
 MMA_ISSUE_CYCLES = 2
 """Issue slots of one MMA; the tensor pipe's time is modelled in the engine's mma.h."""
 
@@ -60,13 +62,19 @@ def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
         if (kind, size) not in BLOCK_OF:
             raise lo.fail(f"kind::{kind} does not go with scale vector size {size}")
         block = BLOCK_OF[kind, size]
-        if sparse:
-            raise lo.fail("tcgen05.mma.sp of a block-scaled kind is not modelled")
     if stationary and (group == 2 or block):
         raise lo.fail("tcgen05.mma.ws exists with cta_group::1 and without block scaling")
     mods.maybe(*(STATIONARY_COLLECTOR if stationary else COLLECTOR))
     mods.done()
     return _Shape(kind, group, block, stationary, sparse)
+
+
+def _columns(lo: Lowering, operand: Operand) -> tuple[int, int]:
+    """Slot and offset of the address of metadata or scale factors."""
+    slot, offset = tmem_address(lo, operand)
+    if abs(offset) > MOST_OFFSET:
+        raise lo.fail(f"an offset of {offset} to scale factors or metadata: {MOST_OFFSET} at most")
+    return slot, offset
 
 
 def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[list[int], list[int]]:
@@ -75,7 +83,7 @@ def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[li
         return [], []
     if len(rest) < 2:
         raise lo.fail("a block-scaled kind needs two scale factor addresses")
-    pairs = [tmem_address(lo, rest.pop(0)) for _ in range(2)]
+    pairs = [_columns(lo, rest.pop(0)) for _ in range(2)]
     return [slot for slot, _ in pairs], [offset for _, offset in pairs]
 
 
@@ -97,13 +105,13 @@ def mma(lo: Lowering, ins: Instr) -> None:
 
     Optional operands: [scale-A], [scale-B] before enable (block-scaled kinds);
     {disable-output-lane} before enable; scale-input-d after it (0..15, kinds f16 and tf32); of .ws
-    a zero-column mask after it, which must be 0.
+    a zero-column mask after it.
     """
     shape = _modifiers(lo, ins)
     if len(ins.operands) < 5:
         raise lo.fail("mma takes at least [d], a, b, idesc and enable-input-d")
     d, a, b, *rest = ins.operands
-    metadata = [tmem_address(lo, rest.pop(0))] if shape.sparse else []
+    metadata = [_columns(lo, rest.pop(0))] if shape.sparse else []
     idesc = rest.pop(0)
     d_slot, d_offset = tmem_address(lo, d)
     flags = MmaFlag.PAIR if shape.group == 2 else MmaFlag(0)
@@ -115,7 +123,6 @@ def mma(lo: Lowering, ins: Instr) -> None:
         a_slot = lo.src(a, 64)
     factors, offsets = _scale_factors(lo, shape, rest)
     if metadata:
-        factors, offsets = [metadata[0][0]], [metadata[0][1], 0]
         flags |= MmaFlag.SPARSE
     masks = _disable_lanes(lo, shape, rest)
     if not rest:
@@ -133,11 +140,13 @@ def mma(lo: Lowering, ins: Instr) -> None:
     if rest:
         raise lo.fail("unexpected operands")
     sfa_offset, sfb_offset = offsets or (0, 0)
+    slots, (meta_offset,) = zip(*metadata, strict=True) if metadata else ((), (0,))
     form = Mma(
         kind=MMA_KINDS.index(shape.kind), flags=flags, scale_d=scale_d, block=shape.block,
         a_offset=a_offset, sfa_offset=sfa_offset, sfb_offset=sfb_offset,
+        meta_offset=meta_offset,
     )  # fmt: skip
-    more = (*factors, *masks, *zeros)
+    more = (*slots, *factors, *masks, *zeros)
     lo.emit(
         "MMA", s=(d_slot, a_slot, lo.src(b, 64), lo.src(idesc, 32), enable, *more), form=form,
         imm=d_offset, cost=MMA_ISSUE_CYCLES, unit=Unit.MMA,

@@ -1,7 +1,7 @@
 """What in PTX answers to what in machine code.
 
-ptxas keeps the order of what other threads or units can see: barriers, MMAs, copies. Those are
-anchors. Other memory accesses may move; they are found again by their line.
+ptxas keeps the order of what other threads or units can see: barriers, MMAs, copies, but for
+`EXCHANGED`. Those are anchors. Other memory accesses may move; they are found again by their line.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ _OPCODES = {
 
 ADDED = ("wait for wgmma",)
 """Kinds that ptxas adds to those of the PTX."""
+EXCHANGED = ("mma commit", "bulk commit")
+"""Kinds that ptxas may exchange: what the first signals and what the second groups is apart."""
 LINES_LOST = ("wgmma",)
 """Beginnings of kinds whose instructions have lines of neighbours; their size is in the kind."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from ..records import SassInstruction, SassKernel
 from .flow import Flow
-from .kinds import anchor_kind, conditional, successors
+from .kinds import EXCHANGED, anchor_kind, conditional, successors
 from .script import Program
 
 REACH = 64
@@ -73,6 +74,17 @@ class Related:
             if kind and line is not None:
                 found.setdefault(kind, set()).add(line)
         return found
+
+    @cached_property
+    def exchanged(self) -> set[tuple[int | None, int | None]]:
+        """Lines of neighbours of `kinds.EXCHANGED` that machine code has the other way round."""
+        anchors = [k for k, kind in enumerate(self.kinds) if kind is not None]
+        return {
+            (self.lines[after], self.lines[before])
+            for before, after in pairwise(anchors)
+            if (self.kinds[after], self.kinds[before]) == EXCHANGED
+            and all(self.after[k] == (k + 1,) for k in range(before, after))
+        }
 
     @cached_property
     def branches(self) -> dict[int, tuple[int, ...]]:

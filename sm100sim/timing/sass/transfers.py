@@ -13,8 +13,13 @@ from .steps import LOW, Step
 
 # ---- copies -------------------------------------------------------------------------------------
 def _targets(step: Step, barrier: int, offset: int, mask: int, flags: int) -> tuple[Place, ...]:
-    """Barriers that hear of a copy: in each CTA that it goes to, or in the leader of its pair."""
+    """Barriers that hear of a copy: in each CTA that it goes to, or in the leader of its pair.
+
+    A copy to one CTA signals there, whichever its operand names: `mbarrier-address` in checking.md.
+    """
     (own,) = step.place(barrier, offset)
+    if not flags & (CopyFlag.MULTICAST | CopyFlag.PAIR):
+        return tuple(Place(to.rank, own.offset) for to in step.place(0))
     if not flags & CopyFlag.MULTICAST:
         return (own,)
     ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -262,12 +263,15 @@ class Walker:
         Raises:
             Unmatched: there is none; says how far the script was followed, and where it ends.
         """
-        letters = [x for x in script if x.kind != BRANCH or x.line in self._related.branch_lines]
         places = [
             k
             for k, x in enumerate(script)
             if x.kind != BRANCH or x.line in self._related.branch_lines
         ]
+        for k, (a, b) in enumerate(pairwise(places)):
+            if (script[a].line, script[b].line) in self._related.exchanged:
+                places[k : k + 2] = b, a
+        letters = [script[k] for k in places]
         key = tuple((x.kind, x.line, x.outcome) for x in letters)
         if key not in self._ways:
             try:

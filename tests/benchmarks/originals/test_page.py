@@ -12,9 +12,9 @@ from benchmarks.originals.page import render, spans
 LAUNCH: dict[str, Any] = {
     "kernel": "k", "grid": [2, 1, 1], "cluster": [1, 1, 1], "warps": 4, "smem_bytes": 4096,
     "copies": [[1024, 16384], [17408, 16384], [50176, 32768]], "stores": [],
-    "barriers": [1024, 1032], "columns": [[0, 128], [128, 128]], "instructions": 1000,
-    "mmas": 8, "loaded": 65536, "stored": 0,
-    "findings": {"race-tmem": 2}, "code": None,
+    "barriers": [1024, 1032], "columns": [[0, 128], [128, 128]], "ptx": 700, "instructions": 1000,
+    "mmas": 8, "loaded": 65536, "stored": 0, "findings": {"race-tmem": 2}, "code": None,
+    "cycles": {"typical": 9000, "low": 8000, "high": 10000, "model": "abc"},
 }  # fmt: skip
 SIDE = {"max_error": 0.01, "rms_error": 0.001, "equal": 0.75, "launches": [LAUNCH], "helpers": 0}
 ROW = {"name": "2Q d128 causal", "ours": None, "theirs": {"26.7": SIDE}}
@@ -33,7 +33,10 @@ def test_a_row_has_all_figures() -> None:
         "| boxes stored | none |",
         "| mbarriers | 2: 2 x 8 B from 1,024 |",
         "| columns | N 128 at 0, 128 |",
+        "| PTX instructions | 700 |",
         "| machine instructions | - |",
+        "| predicted cycles | 9,000 (8,000–10,000) |",
+        "  abc.\n",
         "| checkers | `race-tmem` 2 |",
         "| 2Q d128 causal | 26.7 | 1.0e-02 | no such kernel | 75.0000% |",
     ):

@@ -32,6 +32,11 @@ def test_a_program_is_known_by_its_source_and_definitions(
     assert first == place(heads=2, depth=64)
     assert first != place(heads=2, depth=128)
     assert first != programs.place("26.6", "dense", {"depth": 64, "heads": 2})
+    (sources / "dense_26_7.mojo").write_text("of one release")
+    assert first != place(depth=64, heads=2)
+    assert programs.source("26.6", "dense").name == "dense.mojo"
+    (sources / "dense_26_7.mojo").unlink()
+    assert first == place(depth=64, heads=2)
     (sources / "raw_files.mojo").write_text("changed")
     assert first != place(depth=64, heads=2)
 
@@ -63,12 +68,13 @@ def test_modulars_kernel_is_right(original: Original) -> None:
     if not _here(original):
         pytest.skip("Modular's kernels are not built here: make originals")
     row = compared(original)
-    (side,) = row.theirs.values()
-    assert side.max_error < 2e-2
-    assert side.launches[0].instructions > 0
-    if original.program == "dense":  # docs/findings/modular_2q_last_p.md
-        assert {"race-tmem", "mbarrier-phase-overrun"} <= set(side.launches[0].findings)
-    if row.ours is not None:
-        assert side.max_error == pytest.approx(row.ours.max_error, rel=0.5)
-        assert side.equal is not None
-        assert side.equal > 0.9
+    assert tuple(row.theirs) == original.releases
+    for side in row.theirs.values():
+        assert side.max_error < 2e-2
+        assert side.launches[0].instructions > 0
+        if original.program == "dense":  # docs/findings/modular_2q_last_p.md
+            assert {"race-tmem", "mbarrier-phase-overrun"} <= set(side.launches[0].findings)
+        if row.ours is not None:
+            assert side.max_error == pytest.approx(row.ours.max_error, rel=0.5)
+            assert side.equal is not None
+            assert side.equal > 0.9

@@ -72,3 +72,13 @@ def test_the_ratios_of_the_page_are_those_of_the_records() -> None:
     assert blackwell.with_ratios(text) == text
     assert all(f"| {claim.name} | {claim.published:.3f} |" in text for claim in claims.CLAIMS)
     assert all(f"| {name} | {step} |" in text for name, step in ladder.STEPS.items())
+
+
+def test_every_ratio_that_is_far_off_stands_under_a_cause() -> None:
+    by_name = {claim.name: claim.published for claim in claims.CLAIMS}
+    rows = [{"name": name, "ratios": [1.1 * by_name[name]]}
+            for name in ("registers 200/88/24, 8K", "degree 2 over degree 3, 16K")]  # fmt: skip
+    text = "\n".join(blackwell.causes(rows))
+    assert "* **Registers 200/88/24** (1 of 2): " in text
+    assert "* **Clocks** (0 of 2): " in text
+    assert text.endswith("* degree 2 over degree 3, 16K: not known.")

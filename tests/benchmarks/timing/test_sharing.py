@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.timing.questions import ROUNDS
+from benchmarks.timing.replayed import WARM
 from benchmarks.timing.sharing import operands, pairs
 from benchmarks.timing.sharing.operands import Sharing, in_a_row
+from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import load_chip
+from sm100sim.timing.model import run_cluster
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import traced
 from testing.hardware.simulate import simulate
 
 FOLDER = Path("benchmarks/timing/sharing")
@@ -53,7 +60,8 @@ def test_one_step_of_a_pair() -> None:
     [
         Sharing("two", (64, 64), in_a_row(2, 2)),
         Sharing("two", (64, 64), in_a_row(2, 2), by_sm=True, shift=1, pace=500),
-        Sharing("alone", (64, 64), ((0, 0),), groups=1, columns=64),
+        Sharing("alone", (64, 64), (((0, 0),),), groups=1, columns=64),
+        Sharing("tiles", (64, 64), (((0, 0), (0, 1), (1, 0)), ((1, 1), (0, 0), (0, 1)))),
     ],
     ids=lambda q: q.name,
 )
@@ -65,9 +73,14 @@ def test_operands_end_and_every_cta_writes(asked: Sharing) -> None:
 
 
 def test_who_shares_what() -> None:
-    assert in_a_row(2, 4) == ((0, 0), (0, 1), (1, 0), (1, 1))
-    assert operands.by_groups([[0, 3], [1, 2]], 4) == ((0, 0), (1, 1), (1, 1), (0, 0))
-    assert operands.crossed([[0, 3], [1, 2]], 4) == ((0, 0), (1, 0), (1, 1), (0, 1))
+    assert in_a_row(2, 4) == (((0, 0),), ((0, 1),), ((1, 0),), ((1, 1),))
+    assert operands.by_groups([[0, 3], [1, 2]], 4) == (((0, 0),), ((1, 1),), ((1, 1),), ((0, 0),))
+    assert operands.crossed([[0, 3], [1, 2]], 4) == (((0, 0),), ((1, 0),), ((1, 1),), ((0, 1),))
+    tiles = operands.ordered((128, 64), 8, along_a=True)
+    assert [t[0] for t in tiles[:9]] == [(k % 8, k // 8) for k in range(9)]
+    assert tiles[0][1] == (132 % 8, 132 // 8)
+    assert tiles[0][4] == (8 + 16 % 8, 16 // 8)  # the 528th is of the second eight blocks of A
+    assert operands.ordered((128, 64), 8, along_a=False)[1][0] == (0, 1)
     names = [asked.name for asked in operands.questions([list(range(66)), list(range(66, 132))])]
     assert len(set(names)) == len(names)
 
@@ -95,3 +108,19 @@ def test_what_a_b200_takes_from_them() -> None:
     assert value.value == value.high == round((214.75 - 24) * share)
     assert value.low == round((164.8 - 24) * share)
     assert value.status == "inferred"
+
+
+@pytest.mark.slow
+def test_the_machine_hands_over_as_the_chips_did() -> None:
+    """`arrive_latency`, `wake_latency` and `remote_latency`: 254.2 cycles there and back."""
+    pair = pairs.Pair("cluster form", 1, 2, 1, sms=2)
+    draw = load_chip("h200").draw()
+    draw, cycles = replace(draw, values={**draw.values, **WARM}), []
+    for count in pairs.COUNTS:
+        case = pair.case(count)
+        with recording([0], others=False) as launches:
+            simulate(case)
+        trace = traced(compiled(case.text("sm_90a"), "sm_90a", "k"), launches[0]).traces[0]
+        cycles.append(run_cluster(trace, draw).cycles)
+    one = (cycles[1] - cycles[0]) / ROUNDS / (pairs.COUNTS[1] - pairs.COUNTS[0])
+    assert one == pytest.approx(arrivals("h200")[OTHER + "2, ranks 1 apart"][2], abs=1)

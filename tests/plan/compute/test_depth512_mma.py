@@ -38,9 +38,23 @@ def test_operands_are_as_large_as_their_regions(config: Depth512Config) -> None:
     layout = Depth512SMemLayout(config)
     part, half = qk_stage_plan(config, 0), pv_block_plan(config)
     assert part.a is not None
-    assert half.a is not None
     assert part.a.bytes == layout.q_stage_bytes
-    assert half.a.bytes == layout.p_stage_bytes
     assert part.b.bytes == half.b.bytes == layout.kv_stage_bytes
     assert half.b.mn_major
-    assert not half.a.mn_major
+    if config.p_in_tmem:
+        assert half.a is None
+        assert config.p_bytes == 0
+    else:
+        assert half.a is not None
+        assert half.a.bytes == layout.p_stage_bytes
+        assert not half.a.mn_major
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_p_in_tensor_memory_fits_its_scores_key_block_by_key_block(config: Depth512Config) -> None:
+    starts = [config.p_column(block) for block in range(config.num_pv_stages)]
+    columns = config.BK1 * config.qkv_dtype_size // 4
+    assert starts == [0, columns]
+    if config.p_in_tmem:
+        assert starts[-1] + columns <= config.s_columns

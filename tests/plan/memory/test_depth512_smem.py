@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,13 +13,14 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_limits import supported
+from testing.kernels import KERNELS
 from tests.plan.operand_elements import element_offset
 from tests.plan.strategies import depth512_configs
 
-# Computed from docs/sources.md 10: P, KV, correction, mbars, tmem word, total.
+# Computed from docs/sources.md 10, of 256 without P: P, KV, correction, mbars, tmem word, total.
 MAPS = {
-    (256, "bf16"): (65536, 98304, 229376, 229888, 230080, 230084),
-    (256, "fp8_e4m3"): (32768, 49152, 147456, 147968, 148224, 148228),
+    (256, "bf16"): (65536, 65536, 229376, 229888, 230112, 230116),
+    (256, "fp8_e4m3"): (32768, 32768, 131072, 131584, 131840, 131844),
     (512, "bf16"): (65536, 98304, 229376, 229632, 229776, 229780),
     (512, "fp8_e4m3"): (32768, 49152, 229376, 229632, 229888, 229892),
 }
@@ -37,6 +39,15 @@ def test_memory_map(depth: int, dtype: str) -> None:
     )
     assert computed == MAPS[depth, dtype]
     assert layout.q_byte_offset == 0
+
+
+@pytest.mark.parametrize("name", ["depth512 d256 persistent everything", "depth512 d256 ragged"])
+def test_where_registers_are_scarce_p_goes_through_shared_memory(name: str) -> None:
+    spec: Any = KERNELS[name]
+    config = spec.config
+    scarce = "everything" in name
+    assert config.p_in_tmem != scarce
+    assert bool(config.p_bytes) == (pv_block_plan(config).a is not None) == scarce
 
 
 @pytest.mark.parametrize(("depth", "slots"), [(256, (12, 10)), (512, (11, 9))])
@@ -78,11 +89,13 @@ def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
     layout = Depth512SMemLayout(config)
     pattern = config.swizzle_mode.pattern_bytes
     q = [layout.q_stage_byte_offset(stage) for stage in range(config.num_qk_stages)]
-    p = [layout.p_stage_byte_offset(stage) for stage in range(config.num_pv_stages)]
+    stages = 0 if config.p_in_tmem else config.num_pv_stages
+    p = [layout.p_stage_byte_offset(stage) for stage in range(stages)]
     kv = [layout.kv_slot_byte_offset(slot) for slot in range(config.num_kv_stages)]
     assert all(start % pattern == 0 for start in q + p + kv)
     assert q[-1] + layout.q_stage_bytes <= layout.p_byte_offset
-    assert p[-1] + layout.p_stage_bytes == layout.kv_byte_offset
+    end = p[-1] + layout.p_stage_bytes if p else layout.p_byte_offset
+    assert end == layout.kv_byte_offset
     assert kv[-1] + layout.kv_stage_bytes == layout.correction_byte_offset
     assert layout.mbar_byte_offset % 8 == 0
     assert layout.mbar_byte_offset_of(config.misc_mbars.size) == layout.tmem_addr_byte_offset
@@ -93,19 +106,20 @@ def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
 def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
     """P in chunks, and Q and O in chunks, agree with the element map of the MMA operands."""
     layout = Depth512SMemLayout(config)
-    p = pv_block_plan(config).a
-    assert p is not None
-    for key in range(0, config.BN, p.span):
+    p, span = pv_block_plan(config).a, config.swizzle_elems
+    assert (p is None) == config.p_in_tmem
+    for key in range(0, config.BN if p else 0, span):
+        assert p is not None
         stage, within = divmod(key, config.BK1)
         start = layout.p_stage_byte_offset(stage) + element_offset(p, 0, within)
-        assert layout.p_chunk_byte_offset(key // p.span) == start
-    for column in range(0, config.num_qk_stages * config.BK0, p.span):
+        assert layout.p_chunk_byte_offset(key // span) == start
+    for column in range(0, config.num_qk_stages * config.BK0, span):
         part, within = divmod(column, config.BK0)
         q = qk_stage_plan(config, part).a
         assert q is not None
         start = layout.q_stage_byte_offset(part) + element_offset(q, 0, within)
         if config.qkv_dtype_size == 2 and config.swizzle_mode is SwizzleMode.B128:
-            assert layout.o_chunk_byte_offset(column // p.span) == start
+            assert layout.o_chunk_byte_offset(column // span) == start
 
 
 @settings(deadline=None)

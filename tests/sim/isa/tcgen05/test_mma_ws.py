@@ -47,12 +47,13 @@ def text(case: Case, m: int, tail: str = "", collector: str = "") -> str:
     )
 
 
-def expected(case: Case, m: int) -> np.ndarray:
+def expected(case: Case, m: int, zeros: tuple[int, ...] = ()) -> np.ndarray:
     """Columns are cut in 128 / M pieces, which lie below one another (layouts D, E and G)."""
     q, out = case.desc, case.tmem.copy()
     assert case.a is not None
     a = smem_operand(case.windows[0], case.a, q, "a")[:m]
     total = a @ smem_operand(case.windows[0], case.b, q, "b").T
+    total[:, list(zeros)] = 0
     width = q.n * m // 128
     for row in range(m):
         for column in range(q.n):
@@ -82,10 +83,37 @@ def test_a_mask_of_zero_and_collector_hints_change_nothing() -> None:
         np.testing.assert_array_equal(after, expected(case, 64))
 
 
+MASK = 1 << 39 | 2 << 40 | 3 << 48
+
+
+@pytest.mark.parametrize(
+    ("m", "mask", "parts"),
+    [
+        (128, 2 << 40 | 3 << 48, [""]),
+        (128, MASK, ["0000111"]),
+        (64, MASK | 1 << 32, ["1110000", "0000111"]),
+        (32, MASK | 3 << 32 | 1 << 8 | 2 << 16 | 1 << 24,
+         ["1110000", "1100001", "0011100", "0001110"]),
+    ],
+)  # fmt: skip
+def test_zero_columns(m: int, mask: int, parts: list[str]) -> None:
+    """The ISA's four examples, the last without its shift; each part of N repeats its columns."""
+    case = made("f16", 64, accumulate=True)
+    width = 64 * m // 128
+    zeros = tuple(
+        n for n in range(64) if "1" in (p := parts[n // width]) and p[n % width % len(p)] == "1"
+    )
+    body = f"mov.b64 %rd7, {mask};" + text(case, m, ", %rd7")
+    _, after = run_case(case, body=body, poison=False)
+    np.testing.assert_array_equal(after, expected(case, m, zeros))
+
+
 def test_rules() -> None:
     case = made("f16", 64)
     for body, words in (
-        (text(case, 64, ", 5"), "the zero-column mask 0x5"),
+        (text(case, 64, ", 137438953472"), "bits 36-38 and 62-63 must be 0"),
+        (text(case, 64, ", 72057594037927936"), "a shift of columns"),
+        (text(case, 64, f", {MASK | 4 << 8}"), "part 1 begins after its first span"),
         (text(made("f16", 72), 128), "N = 64, 128 or 256"),
         (text(case, 16), "M = 32, 64 or 128"),
         (text(case, 64).replace("%rd5, %rd6", "[%r40 + 8], %rd6"), "which lanes hold it"),

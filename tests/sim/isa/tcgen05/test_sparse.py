@@ -11,17 +11,20 @@ import pytest
 
 from sm100sim.report import SimulationFault, UnsupportedExecuted
 from testing.hardware.micro.wgmma.programs import indices
-from testing.layouts.instr_desc import InstrDescriptor, container_bits
+from testing.layouts.instr_desc import NARROW, InstrDescriptor, container_bits
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.isa.tcgen05.mma_cases import (
     A_COLUMN,
     D_COLUMN,
     IMAGE_BYTES,
+    SFA_COLUMN,
+    SFB_COLUMN,
     accumulators,
     instruction,
     program,
     run_case,
     safe_codes,
+    scale_words,
 )
 from tests.sim.isa.tcgen05.mma_reference import Case, decode, from_cells, read_bits, to_cells
 from tests.sim.isa.tcgen05.programs import IMAGE_START
@@ -31,12 +34,13 @@ META_COLUMN = 304
 
 def sparse_case(
     kind: Any, element: Any, d: Any = "f32", group: int = 1, *, a_tmem: bool = False,
-    swizzle: Swizzle = Swizzle.B128, mn_major_b: bool = False, n: int = 64,
+    swizzle: Swizzle = Swizzle.B128, mn_major_b: bool = False, n: int = 64, b_type: Any = None,
+    block: int = 0, scale: Any = "ue8m0",
 ) -> Case:  # fmt: skip
     """An accumulating case with random metadata in two columns."""
     desc = InstrDescriptor(
-        kind=kind, m=128 * group, n=n, a=element, b=element, d=d, group=group,
-        mn_major_b=mn_major_b,
+        kind=kind, m=128 * group, n=n, a=element, b=b_type or element, d=d, group=group,
+        mn_major_b=mn_major_b, scale_type=scale,
     )  # fmt: skip
     rng = np.random.default_rng(7)
     windows = [
@@ -47,11 +51,16 @@ def sparse_case(
     tmem[:, :, D_COLUMN : D_COLUMN + 256] = accumulators(rng, desc, (group, 128, 256))
     words = indices("tf32" if kind == "tf32" else "f16", group * 256, 9)
     tmem[:, :, META_COLUMN : META_COLUMN + 2] = words.reshape(group, 128, 2)
+    if block:
+        scale_words(rng, tmem, scale)
     a = SmemDescriptor(IMAGE_START, 16, 1024, Swizzle.B128)
     lbo = 8192 if mn_major_b else 128
     sbo = {Swizzle.NONE: 512, Swizzle.B64: 512}.get(swizzle, 1024)
     b = SmemDescriptor(IMAGE_START + 16384, lbo, sbo, swizzle)
-    return Case(desc, None if a_tmem else a, b, windows, tmem, D_COLUMN, 0, A_COLUMN, True)
+    return Case(
+        desc, None if a_tmem else a, b, windows, tmem, D_COLUMN, 0, A_COLUMN, True, 0, [],
+        SFA_COLUMN, SFB_COLUMN, block,
+    )  # fmt: skip
 
 
 def body(case: Case, selector: int, column: int = META_COLUMN) -> str:
@@ -68,7 +77,7 @@ def body(case: Case, selector: int, column: int = META_COLUMN) -> str:
 def chunks(case: Case, cta: int, row: int, selector: int) -> list[int]:
     """Four bits of metadata for each chunk of a row."""
     words = case.tmem[cta][:, META_COLUMN : META_COLUMN + 2]
-    if container_bits(case.desc.kind, case.desc.a) == 8:
+    if container_bits(case.desc.kind, case.desc.a) <= 8:
         raw = int(words[row, 0]) | int(words[row, 1]) << 32
         return [raw >> 4 * j & 15 for j in range(16)]
     lane, upper = row // 16 * 16 + row % 8, row // 8 % 2
@@ -83,15 +92,24 @@ def expected(case: Case, selector: int) -> npt.NDArray[np.uint32]:
     at = case.b.bit_addresses(
         mn_major=q.mn_major_b, element_bits=bits, rows=q.n // q.group, k=2 * q.k
     )
-    b = np.concatenate([decode(read_bits(w, at, bits), q.b) for w in case.windows])
+    width = bits
+    if q.b in NARROW and bits == 8:
+        width = 4 if q.b == "e2m1" else 6
+        at = at // 128 * 128 + at % 128 // 8 * width
+    rows = np.concatenate([decode(read_bits(w, at, width), q.b) for w in case.windows])
     for cta in range(q.group):
-        a, kept = np.zeros((128, 2 * q.k)), case.a_of(cta)[0]
+        a, kept, b = np.zeros((128, 2 * q.k)), case.a_of(cta)[0], rows
+        if case.sf_block:
+            kept = kept * case.scales(cta, case.sfa_column, 128, 0)
+            b = b * np.repeat(case.scales(cta, case.sfb_column, q.n, 0), 2, axis=1)
         for row in range(128):
             places: list[int] = []
             for j, nibble in enumerate(chunks(case, cta, row, selector)):
                 inside = [int(nibble == 0xE)] if bits == 32 else [nibble & 3, nibble >> 2]
-                places += [(2 if bits == 32 else 4) * j + i for i in inside]
-            a[row, places] = kept[row]
+                if bits == 4:
+                    inside = [2 * i + e for i in inside for e in (0, 1)]
+                places += [(2 if bits == 32 else 8 if bits == 4 else 4) * j + i for i in inside]
+            np.add.at(a[row], places, kept[row])
         columns = slice(D_COLUMN, D_COLUMN + q.n)
         total = a @ b.T + from_cells(case.tmem[cta][:, columns], q.d)
         out[cta][:, columns] = to_cells(total, q.d, q.saturate)
@@ -109,6 +127,13 @@ def expected(case: Case, selector: int) -> npt.NDArray[np.uint32]:
         (sparse_case("f8f6f4", "e5m2", swizzle=Swizzle.B64), 0),
         (sparse_case("i8", "s8", "s32"), 0), (sparse_case("i8", "u8", "s32", 2, n=128), 0),
         (sparse_case("f16", "bf16", mn_major_b=True), 0),
+        (sparse_case("f8f6f4", "e4m3", b_type="e2m1"), 0),
+        (sparse_case("f8f6f4", "e3m2", b_type="e2m3"), 0),
+        (sparse_case("mxf8f6f4", "e4m3", b_type="e2m1", block=32), 0),
+        (sparse_case("mxf8f6f4", "e5m2", a_tmem=True, block=32, group=2, n=128), 0),
+        (sparse_case("mxf4", "e2m1", block=32), 0),
+        (sparse_case("mxf4nvf4", "e2m1", block=16, scale="ue4m3"), 0),
+        (sparse_case("mxf4nvf4", "e2m1", block=16, scale="ue4m3", group=2, n=256), 0),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("exact", [False, True])
@@ -119,7 +144,7 @@ def test_products(case: Case, selector: int, exact: bool) -> None:
         np.testing.assert_array_equal(after, want)
         return
     got, near = (from_cells(x[..., D_COLUMN : D_COLUMN + 64], case.desc.d) for x in (after, want))
-    np.testing.assert_allclose(got, near, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(got, near, rtol=2e-3, atol=2e-3 * max(1, case.sf_block))
 
 
 def stopped(case: Case, text: str) -> str:
@@ -149,7 +174,15 @@ def test_what_is_not_meant_or_not_known_stops() -> None:
 
 
 def test_metadata_without_meaning() -> None:
+    """One place twice, as CUTLASS writes a chunk with one element, is taken so; a place that there
+    is not stops the run."""
     case = sparse_case("f16", "bf16")
+    case.tmem[0, 16 + 8 + 3, META_COLUMN] &= 0xFF0FFFFF
+    report, after = run_case(case, body=body(case, 0), poison=False)
+    assert [finding.code for finding in report.findings] == ["sparse-metadata-twice"]
+    assert "row 27 of A: the metadata 0x0 of a chunk" in str(report.findings[0])
+    np.testing.assert_array_equal(after, expected(case, 0))
+    case = sparse_case("tf32", "tf32")
     case.tmem[0, 16 + 8 + 3, META_COLUMN] &= 0xFF0FFFFF
     reason = "sparse-metadata: row 27 of A: the metadata 0x0 of a chunk"
     assert reason in stopped(case, body(case, 0))

@@ -70,11 +70,11 @@ def test_draws_are_paired_over_chips() -> None:
     """The same number and seed is the same place in the range, so a comparison is one of equals."""
     places = []
     for name in ("h100", "b200"):
-        p = load_chip(name).parameters["wake_latency"]
-        places.append((load_chip(name).draw(5, seed=3)["wake_latency"] - p.low) / (p.high - p.low))
-    assert places == pytest.approx([place("wake_latency", 5, 3)] * 2)
-    assert place("wake_latency", 5, 3) != place("wake_latency", 5, 4)
-    assert place("wake_latency", 5, 3) != place("arrive_latency", 5, 3)
+        p = load_chip(name).parameters["read_latency"]
+        places.append((load_chip(name).draw(5, seed=3)["read_latency"] - p.low) / (p.high - p.low))
+    assert places == pytest.approx([place("read_latency", 5, 3)] * 2)
+    assert place("read_latency", 5, 3) != place("read_latency", 5, 4)
+    assert place("read_latency", 5, 3) != place("wake_latency", 5, 3)
 
 
 def test_a_value_outside_its_range_or_of_no_status_is_refused() -> None:

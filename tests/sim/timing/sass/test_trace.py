@@ -286,3 +286,30 @@ def test_copies_and_their_groups_on_one_line_are_told_apart() -> None:
     assert kinds["LDGSTS"] is Action.CP_ASYNC
     assert kinds["LDGDEPBAR"] is Action.CP_COMMIT
     assert kinds["DEPBAR"] is Action.CP_WAIT
+
+
+def test_the_end_of_a_group_of_copies_may_come_before_a_commit_of_products() -> None:
+    """ptxas exchanges what PTX has in this order; each keeps its event."""
+    body = HERE + """elect.sync _|%q1, -1;
+@!%q1 bra END;
+mov.u32 %r6, dyn;
+mbarrier.init.shared.b64 [%r6], 1;
+st.shared.u32 [%r6+128], %r2;
+fence.proxy.async.shared::cta;
+add.u32 %r7, %r6, 128;
+cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r7], 16;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group.read 0;
+END:
+"""
+    out = np.zeros(32, np.float32)
+    launched, kernel, _ = followed(body, out, block=32, smem=256, shared=SMEM)
+    (trace,) = traced(kernel, launched).traces
+    (stream,) = trace.streams
+    ran = [
+        (kernel.instructions[k].opcode, trace.events[e].kind)
+        for k, e in zip(stream.order.tolist(), stream.event.tolist(), strict=True)
+        if e >= 0 and kernel.instructions[k].opcode in ("UTMACMDFLUSH", "UTCBAR")
+    ]
+    assert ran == [("UTMACMDFLUSH", Action.BULK_COMMIT), ("UTCBAR", Action.MMA_COMMIT)]
