@@ -15,6 +15,7 @@ from functools import partial
 
 from cutlass import Int32, cute
 
+from .device.lanes import lane_of
 from .device.memory import tmem
 from .device.sync import barriers, pair
 from .kernel_base import AttentionKernel, Role
@@ -75,6 +76,8 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
         if self.is_pair:
             block, rank = PairBarriers.at(smem.mbar_base()), pair.cluster_rank()
             return PairCtaContext(self.spec, args, maps, smem, block, tmem, rank)
+        if self.spec.holds_base:
+            smem = smem.with_base(smem.base + lane_of(tmem))
         return KernelContext(self.spec, args, maps, smem, smem.misc_mbars().block, tmem)
 
     def after_roles(self, ctx: KernelContext, warp: Int32, names: tuple[str, ...]) -> None:

@@ -24,7 +24,7 @@ an unknown modifier of a known opcode, stops with the PTX line when it is execut
 """
 
 MISSING = {
-    "tld4 istypep sured": "gathers, types of variables, and reductions of textures and surfaces",
+    "istypep sured": "types of variables, and reductions of surfaces",
     "multimem": "memory of several GPUs at once",
     "stacksave stackrestore alloca": "stacks of a size that is known at run time only",
     "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset": "video, of single values",

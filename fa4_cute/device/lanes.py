@@ -20,3 +20,11 @@ def lane_address(tmem: Int32, column: int) -> Int32:
     """Return the TMEM address of ``column`` in the lanes that the calling warp may touch."""
     warp = ids.warp_index() % WARPS_PER_GROUP
     return tmem + (warp * WARP_THREADS << TMEM_LANE_SHIFT) + column
+
+
+def lane_of(address: Int32) -> Int32:
+    """Return the lane of a Tensor Memory address: 0 of what was allocated.
+
+    The compiler does not know that, so that a sum with it is not computed again in a loop.
+    """
+    return address >> TMEM_LANE_SHIFT

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..host.device_model import DEFAULT_SM_COUNT, DeviceModel
 from ..report import Report
+from .cublas import CublasLt
 from .driver import Driver
 
 CAPABILITIES = (90, 100)
@@ -17,6 +18,9 @@ MODULE = "triton.runtime.driver"
 
 _replaced: list[tuple[Any, Any]] = []
 """Triton's holder of drivers, and the driver that it had."""
+
+_library: list[tuple[ModuleType, Any]] = []
+"""Triton's module for cuBLAS, and the class that it had."""
 
 _driver: Driver | None = None
 
@@ -47,6 +51,11 @@ def put_into(holder: Any, capability: int = 100, device: DeviceModel | None = No
         _replaced.append((holder, holder._active))
     _driver = Driver(capability, device or DeviceModel())
     holder.set_active(_driver)
+    if not _library:
+        from triton._C.libtriton import nvidia
+
+        _library.append((nvidia.cublas, nvidia.cublas.CublasLt))
+        nvidia.cublas.CublasLt = CublasLt
 
 
 def put_into_module(module: ModuleType) -> None:
@@ -61,6 +70,9 @@ def deactivate() -> None:
     if _replaced:
         holder, before = _replaced.pop()
         holder._active = before
+    if _library:
+        module, library = _library.pop()
+        setattr(module, "CublasLt", library)  # noqa: B010  # not typed
 
 
 def last_report() -> Report | None:

@@ -155,6 +155,16 @@ class KernelSpec(CommonSpec):
         return IssueOrder(self.config.num_qo, self.config.crosses)
 
     @property
+    def holds_base(self) -> bool:
+        """Whether the address of shared memory stays in a register.
+
+        Else the assembler asks for the CTA's number in every key tile, and computes it anew. Where
+        scores are changed, registers are scarce; other kernels have not been searched.
+        """
+        plain = self.variant.is_persistent and not self.variant.modifies_scores
+        return self.config.crosses and self.config.qkv_dtype_size == 1 and plain
+
+    @property
     def drains_rings(self) -> bool:
         """Whether the load role ends with a wait for every slot: the CTA of a pair must not end
         before the other's MMAs, and a persistent one uses all slots again."""

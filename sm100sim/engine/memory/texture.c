@@ -75,8 +75,9 @@ static i64 inside(i64 at, i64 size, Outside mode) {
   }
 }
 
-/* x in texels.  Wrapped and mirrored coordinates repeat after two sizes. */
-static Axis axis_of(const TextureRecord *t, u32 dim, double x) {
+/* x in texels.  Wrapped and mirrored coordinates repeat after two sizes.  `both`: as a linear filter has it, and the
+ * second texel also where its weight is 0. */
+static Axis axis_of(const TextureRecord *t, u32 dim, double x, bool both) {
   i64 size = t->size[dim];
   Outside mode = (Outside)t->outside[dim];
   if (mode == OUTSIDE_WRAP || mode == OUTSIDE_MIRROR)
@@ -84,12 +85,12 @@ static Axis axis_of(const TextureRecord *t, u32 dim, double x) {
   x = x > FAR ? FAR : x < -FAR ? -FAR : x;
   i64 at = (i64)floor(x);
   u32 part = 0;
-  if (t->linear) {
+  if (t->linear || both) {
     i64 fixed = (i64)floor((x - 0.5) * FRACTION + 0.5);
     part = (u32)modulo(fixed, FRACTION);
     at = (fixed - part) / FRACTION;
   }
-  Axis a = {{inside(at, size, mode), part ? inside(at + 1, size, mode) : -1}, {FRACTION - part, part}};
+  Axis a = {{inside(at, size, mode), part || both ? inside(at + 1, size, mode) : -1}, {FRACTION - part, part}};
   return a;
 }
 
@@ -146,8 +147,8 @@ static bool cube_face(Ctx *c, u32 lane, Fetch *f, double v[MAX_RANK]) {
   return true;
 }
 
-/* Texels along every axis; false after a fault. */
-static bool fetch_of(Ctx *c, const Ins *i, u32 lane, Fetch *f) {
+/* Texels along every axis, of a gather both; false after a fault. */
+static bool fetch_of(Ctx *c, const Ins *i, u32 lane, bool both, Fetch *f) {
   const TextureForm *form = &i->form.texture;
   const TextureRecord *t = texture_of(c, R64(c, i->s[0])[lane], lane, form->rank, form->layered, form->cube);
   double v[MAX_RANK];
@@ -168,7 +169,7 @@ static bool fetch_of(Ctx *c, const Ins *i, u32 lane, Fetch *f) {
   for (u32 k = 0; k < t->rank; k++) {
     double scaled = t->normalized || t->cube ? v[k] * t->size[k] : v[k];
     bool beyond = scaled < 0 || scaled >= t->size[k];
-    f->axis[k] = axis_of(t, k, scaled);
+    f->axis[k] = axis_of(t, k, scaled, both);
     const Axis *a = &f->axis[k];
     if (t->memory && beyond) {
       fault(c, "texture", "element %g (lane %u) of linear memory with %u", v[k], lane, t->size[k]);
@@ -226,8 +227,9 @@ static u32 result_of(double value, TexelType type) {
   return bits;
 }
 
-/* The results have the type that the object gives; the channels that it lacks are not documented, and no value. */
-static Step give(Ctx *c, const Ins *i, const Fetch fetch[LANES], double sum[4][LANES]) {
+/* The results have the type that the object gives; of its channels, those that it lacks are not documented, and no
+ * value. */
+static Step give(Ctx *c, const Ins *i, const Fetch fetch[LANES], bool channels, double sum[4][LANES]) {
   TexelType type = (TexelType)i->form.texture.type;
   FOR_LANES (c->mask, l) {
     const TextureRecord *t = fetch[l].t;
@@ -236,7 +238,7 @@ static Step give(Ctx *c, const Ins *i, const Fetch fetch[LANES], double sum[4][L
       return fault(c, "texture", "the object of lane %u gives %s, the instruction reads the other kind", l,
                    floats ? "floats" : "integers");
     for (u32 k = 0; k < 4; k++)
-      R32(c, i->d[k])[l] = k < t->channels ? result_of(sum[k][l], type) : c->m->opt.poison ? NONE32 : 0;
+      R32(c, i->d[k])[l] = !channels || k < t->channels ? result_of(sum[k][l], type) : c->m->opt.poison ? NONE32 : 0;
   }
   return STEP_NEXT;
 }
@@ -246,7 +248,7 @@ static Step op_tex(Ctx *c, const Ins *i) {
   Fetch fetch[LANES];
   double sum[4][LANES] = {0};
   FOR_LANES (c->mask, l)
-    if (!fetch_of(c, i, l, &fetch[l]))
+    if (!fetch_of(c, i, l, false, &fetch[l]))
       return STEP_FAULT;
   Ctx d = *c; /* the lanes that read a texel */
   for (u32 corner = 0; corner < 1u << i->form.texture.rank; corner++) {
@@ -271,7 +273,44 @@ static Step op_tex(Ctx *c, const Ins *i) {
     if (d.mask)
       observe_by(&d, &at, ACC_READ, 0, PROXY_TEXTURE);
   }
-  return give(c, i, fetch, sum);
+  return give(c, i, fetch, true, sum);
+}
+
+/* One channel of the four texels that a linear filter would weigh, whatever the object's filter, from the one with the
+ * lower x and the higher y on towards the higher x (an H100: tests/data/texture-gathers-h100.json).  imm: channel. */
+static Step op_tld4(Ctx *c, const Ins *i) {
+  static const u32 corners[] = {2, 3, 1, 0};
+  Fetch fetch[LANES];
+  double found[4][LANES];
+  u32 channel = (u32)i->imm;
+  FOR_LANES (c->mask, l) {
+    if (!fetch_of(c, i, l, true, &fetch[l]))
+      return STEP_FAULT;
+    if (channel >= fetch[l].t->channels)
+      return fault(c, "texture", "channel %u (lane %u) of %u; what is read there is not documented", channel, l,
+                   fetch[l].t->channels);
+  }
+  Ctx d = *c; /* the lanes that read a texel */
+  for (u32 k = 0; k < 4; k++) {
+    Places at = {.outside = true};
+    d.mask = 0;
+    FOR_LANES (c->mask, l) {
+      const TextureRecord *t = fetch[l].t;
+      i64 offset;
+      corner_of(&fetch[l], corners[k], &offset);
+      found[k][l] = (double)f32_of(t->border[channel]);
+      if (offset < 0)
+        continue;
+      at.len = (u32)t->channels * t->channel_bytes;
+      if (!(at.p[l] = texture_bytes(c, t, (u64)offset, at.len, false, l)))
+        return STEP_FAULT;
+      found[k][l] = channel_of(t, at.p[l], channel);
+      d.mask |= 1u << l;
+    }
+    if (d.mask)
+      observe_by(&d, &at, ACC_READ, 0, PROXY_TEXTURE);
+  }
+  return give(c, i, fetch, false, found);
 }
 
 /* txq, suq: a fact of the object; dimensions that it lacks are 0.  imm: TextureFact. */
@@ -292,4 +331,4 @@ static Step op_txq(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-OP_TABLE(texture) = {{"TEX", op_tex}, {"TXQ", op_txq}, {NULL, NULL}};
+OP_TABLE(texture) = {{"TEX", op_tex}, {"TLD4", op_tld4}, {"TXQ", op_txq}, {NULL, NULL}};

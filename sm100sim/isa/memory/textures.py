@@ -1,11 +1,13 @@
 """Textures and surfaces (PTX ISA, "tex", "txq", "suld", "sust", "suq") of objects whose handles are
 registers (Indirect texture access).
 
-Mipmaps, gathers (`tld4`), several samples, depth, offsets, formatted stores and variables of type
+Mipmaps, gathers of cubes, several samples, depth, offsets, formatted stores and variables of type
 `.texref`, `.samplerref`, `.surfref` stop with the PTX line.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ...contract.forms import Surface, Texture
 from ...contract.textures import SURFACE_MODES, TEXTURE_FACTS, TexelType
@@ -18,7 +20,7 @@ TEXEL_CYCLES = 4
 """Modelled issue cycles of a fetch or an access of a warp; none is published."""
 RANKS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2}
 """Dimensions by geometry."""
-CHANNELS = 4
+CHANNELS = "rgba"
 _TYPES = {"u32": TexelType.UNSIGNED, "s32": TexelType.SIGNED, "f32": TexelType.FLOAT}
 
 
@@ -28,7 +30,7 @@ def _place(lo: Lowering, operand: Operand, geometry: str) -> list[int]:
         raise lo.fail("[handle, {coordinates}] expected")
     count = RANKS[geometry] + geometry.startswith("a") + geometry.endswith("cube")
     given = operand.coords.items
-    if len(given) not in (count, CHANNELS):
+    if len(given) not in (count, len(CHANNELS)):
         raise lo.fail(f"{count} coordinates of .{geometry} expected, {len(given)} given")
     base = operand.base.base
     if not isinstance(base, Reg):
@@ -36,32 +38,49 @@ def _place(lo: Lowering, operand: Operand, geometry: str) -> list[int]:
     return [lo.src(base, 64), *(lo.src(item, 32) for item in given[:count])]
 
 
-@instruction("tex")
-def fetch(lo: Lowering, ins: Instr) -> None:
-    """tex{.base}.{1d,2d,3d,a1d,a2d,cube,acube}.v4.{u32,s32,f32}.{s32,f32} d, [handle, {c}]."""
-    mods = Mods(ins)
-    mods.take("base")
-    geometry = mods.one_of(*RANKS)
+def _texels(
+    lo: Lowering, ins: Instr, mods: Mods, op: str, geometries: Iterable[str], channel: int
+) -> None:
+    """A fetch, or a gather of one channel, after its own modifiers."""
+    geometry = mods.one_of(*geometries)
     mods.one_of("v4")
     coordinates, kind = mods.last(), mods.last()
     mods.done()
     cube = geometry.endswith("cube")
-    if kind not in _TYPES or coordinates not in (("f32",) if cube else ("s32", "f32")):
+    floats = cube or op == "TLD4"
+    if kind not in _TYPES or coordinates not in (("f32",) if floats else ("s32", "f32")):
         raise lo.fail(f"results of type .{kind} by coordinates of type .{coordinates}")
     if len(ins.operands) != 2:
         raise lo.fail("offsets and depths to compare with are not covered")
     lo.emit(
-        "TEX",
-        [lo.dst(x, 32) for x in registers(lo, ins.operands[0], CHANNELS, "d")],
+        op,
+        [lo.dst(x, 32) for x in registers(lo, ins.operands[0], len(CHANNELS), "d")],
         _place(lo, ins.operands[1], geometry),
         Texture(
             rank=RANKS[geometry], layered=geometry.startswith("a"), cube=cube, type=_TYPES[kind],
             integer=coordinates == "s32",
         ),
-        0,
+        channel,
         TEXEL_CYCLES,
         Unit.LSU,
     )
+
+
+@instruction("tex")
+def fetch(lo: Lowering, ins: Instr) -> None:
+    """tex{.base}.{1d,2d,3d,a1d,a2d,cube,acube}.v4.{u32,s32,f32}.{s32,f32} d, [handle, {c}]."""
+    mods = Mods(ins)
+    mods.take("base")
+    _texels(lo, ins, mods, "TEX", RANKS, 0)
+
+
+@instruction("tld4")
+def gather(lo: Lowering, ins: Instr) -> None:
+    """tld4{.base}.{r,g,b,a}.{2d,a2d}.v4.{u32,s32,f32}.f32 d, [handle, {c}]."""
+    mods = Mods(ins)
+    mods.take("base")
+    channel = mods.one_of(*CHANNELS)
+    _texels(lo, ins, mods, "TLD4", ("2d", "a2d"), CHANNELS.index(channel))
 
 
 @instruction("txq", "suq")

@@ -12,6 +12,8 @@ from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Variant
+from testing.kernels import PERSISTENT
 from testing.sass import instructions, pair_loop, softmax_loops
 
 pytestmark = pytest.mark.slow
@@ -84,6 +86,16 @@ def test_t1_stays_short(head_dim: int) -> None:
         assert loop.three_quarters < LONGEST_T1[head_dim]
         assert loop.three_quarters <= loop.all_of_p
         assert (loop.three_quarters == loop.all_of_p) == (spec.config.num_pv_stages == 1)
+
+
+def test_a_tile_asks_for_no_number_of_the_cta_where_the_base_is_held() -> None:
+    spec = KernelSpec.for_attention(DType.FP8_E4M3, 128, variant=Variant(**PERSISTENT))
+    assert spec.holds_base
+    texts = [instruction.text for instruction in instructions(spec)]
+    tiles = [i for i, text in enumerate(texts) if text.startswith("LDTM.x32")]
+    before = [text for i in tiles for text in texts[i - 16 : i]]
+    assert tiles
+    assert not any("SR_CgaCtaId" in text for text in before)
 
 
 @pytest.mark.parametrize("spec", PAIRS, ids=lambda s: s.name)

@@ -62,7 +62,7 @@ VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSIS
 VARIANTS["persistent all but function"] = replace(ALL, score_mod=None, **PERSISTENT)
 for name in ("paged", "function", "union of biases", "all", "persistent"):
     VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
-for name in ("function", "union of biases"):
+for name in ("function", "union of biases", "plain", "paged"):
     VARIANTS[f"persistent {name}"] = replace(VARIANTS[name], **PERSISTENT)
 VARIANTS["dynamic tokens function"] = replace(VARIANTS["function"], **DYNAMIC, **TOKENS)
 VARIANTS["persistent tokens function"] = replace(VARIANTS["function"], **PERSISTENT, **TOKENS)
@@ -123,6 +123,8 @@ IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
 CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", "2Q d64 fp8", "2Q d128 fp8")
 """Kernels whose P lies in the other chain's scores."""
+HELD = ("2Q d64 fp8", "2Q d128 fp8")
+"""Kernels whose persistent CTAs hold the address of shared memory."""
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = ("2Q d64 fp8", "2Q d128 fp8", "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
@@ -151,6 +153,7 @@ EXHAUSTIVE = (
     *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
     *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
+    *product(HELD, ("persistent plain", "persistent paged")),
 )
 
 

@@ -92,3 +92,21 @@ def test_p_is_handed_over_where_the_mma_splits_it(
 def test_impossible_kernels_are_refused_in_words() -> None:
     with pytest.raises(ValueError, match="256"):
         KernelSpec.for_attention(DType.BF16, 256)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "options", "holds"),
+    [
+        (DType.FP8_E4M3, 128, {}, True),
+        (DType.FP8_E4M3, 64, {}, True),
+        (DType.FP8_E4M3, 96, {}, False),
+        (DType.BF16, 128, {}, False),
+        (DType.FP8_E4M3, 128, {"scheduler": Scheduler.TILE}, False),
+        (DType.FP8_E4M3, 128, {"score_mod": MOD}, False),
+    ],
+)
+def test_persistent_fp8_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
+    dtype: DType, head_dim: int, options: dict[str, Any], holds: bool
+) -> None:
+    variant = Variant(**{"scheduler": Scheduler.PERSISTENT, **options})
+    assert KernelSpec.for_attention(dtype, head_dim, variant=variant).holds_base is holds

@@ -71,6 +71,23 @@ def test_a_tensor_of_addresses_names_memory_of_the_device() -> None:
             doubled_each[(2,)](names_one, out, BLOCK=128)
 
 
+def test_products_of_cublas_are_made_on_the_host() -> None:
+    """Triton's tutorials make the library's handle when they are imported."""
+    from triton._C.libtriton import nvidia
+
+    library = nvidia.cublas.CublasLt(torch.empty(32))
+    a, b, c = random(16, 8).half(), random(24, 8, seed=1).half(), random(16, 24, seed=2).half()
+    out = torch.zeros(16, 24, dtype=torch.float16)
+    library.matmul(a, b, out)
+    assert torch.equal(out, (a.float() @ b.float().T).half())
+    library.gemm(a, b, c, out, 2.0, 0.5)
+    assert torch.equal(out, (2 * (a.float() @ b.float().T) + 0.5 * c.float()).half())
+    with pytest.raises(NotImplementedError, match="block-scaled"):
+        library.block_scaled_matmul_nvfp4(a, b, out, c, c)
+    virtual.deactivate()
+    assert nvidia.cublas.CublasLt is not type(library)
+
+
 def test_the_autotuner_reads_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cycles of a CTA as often as the chip is filled; what cannot be replayed ranks last."""
     from sm100sim.triton import clock

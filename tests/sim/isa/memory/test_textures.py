@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from tests.sim.isa.memory.programs import aligned, aligned_copy, fault_of
 Texels = npt.NDArray[Any]
 TYPES = {"f": TexelType.FLOAT, "u": TexelType.UNSIGNED, "i": TexelType.SIGNED}
 ALL_MODES = list(Outside)
+DATA = Path(__file__).parents[3] / "data" / "texture-gathers-h100.json"
+GATHERS = json.loads(DATA.read_text())["rows"]
 
 
 def record(texels: Texels, rank: int = 2, **fields: Any) -> Texels:
@@ -41,11 +45,13 @@ def fetch(
 ) -> Texels:
     """What 32 lanes get: [lane, channel]; `points`: [lane, 4] words of coordinates."""
     given, out = aligned_copy(points), aligned(128, np.uint32)
-    names = {"1d": "%r4", "2d": "%r4, %r5"}.get(form.partition(".")[0], "%r4, %r5, %r6, %r7")
+    op = options.pop("op", "tex")
+    geometry = form.split(".")[op == "tld4"]
+    names = {"1d": "%r4", "2d": "%r4, %r5"}.get(geometry, "%r4, %r5, %r6, %r7")
     body = f"""
 mov.u32 %r0, %tid.x; mad.wide.u32 %rd0, %r0, 16, %p2; mad.wide.u32 %rd1, %r0, 16, %p3;
 ld.global.v4.b32 {{%r4, %r5, %r6, %r7}}, [%rd0];
-tex.{form} {{%r10, %r11, %r12, %r13}}, [%p1, {{{names}}}];
+{op}.{form} {{%r10, %r11, %r12, %r13}}, [%p1, {{{names}}}];
 st.global.v4.b32 [%rd1], {{%r10, %r11, %r12, %r13}};
 """
     run_ptx(body, texels, handle, given, out, **options)
@@ -99,6 +105,27 @@ def test_modes_outside_and_filters(mode: Outside, linear: bool, rank: int) -> No
     sizes = np.array(texels.shape[-2::-1])
     for point, value in zip(points[:, :rank].astype(np.float64) * sizes, got[:, 0], strict=True):
         assert value == np.float32(expected(texels, point, mode, linear, 7.0))
+
+
+@pytest.mark.parametrize("channel", range(4))
+@pytest.mark.parametrize("mode", ALL_MODES)
+@pytest.mark.parametrize("linear", [False, True])
+def test_gathers_are_those_of_an_h100(linear: bool, mode: Outside, channel: int) -> None:
+    """Each channel of the texels is 100 more than the one before."""
+    rows = [r[2:] for r in GATHERS if r[:2] == [int(linear), int(mode)]]
+    first = np.add.outer(10 * np.arange(6), np.arange(8))
+    texels = aligned_copy(np.add.outer(first, 100 * np.arange(4)).astype(np.float32))
+    outside = np.array([7000, 7100, 7200, 7300], np.float32).view(np.uint32)
+    normalized = mode in (Outside.WRAP, Outside.MIRROR)
+    how = {"linear": linear, "normalized": normalized, "outside": modes(mode)}
+    handle = record(texels, border=(ctypes.c_uint32 * 4)(*outside.tolist()), **how)
+    points = np.zeros((32, 4), np.float32)
+    points[:24, :2] = np.array(rows)[:, :2]
+    if normalized:
+        points[:, :2] /= np.array([8, 6], np.float32)
+    form = f"{'rgba'[channel]}.2d.v4.f32.f32"
+    got = fetch(texels, handle, points.view(np.uint32), form, op="tld4")
+    assert (got.view(np.float32)[:24] == np.array(rows)[:, 2:] + 100 * channel).all()
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4"])

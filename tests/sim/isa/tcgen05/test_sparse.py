@@ -109,7 +109,7 @@ def expected(case: Case, selector: int) -> npt.NDArray[np.uint32]:
                 if bits == 4:
                     inside = [2 * i + e for i in inside for e in (0, 1)]
                 places += [(2 if bits == 32 else 8 if bits == 4 else 4) * j + i for i in inside]
-            a[row, places] = kept[row]
+            np.add.at(a[row], places, kept[row])
         columns = slice(D_COLUMN, D_COLUMN + q.n)
         total = a @ b.T + from_cells(case.tmem[cta][:, columns], q.d)
         out[cta][:, columns] = to_cells(total, q.d, q.saturate)
@@ -174,7 +174,15 @@ def test_what_is_not_meant_or_not_known_stops() -> None:
 
 
 def test_metadata_without_meaning() -> None:
+    """One place twice, as CUTLASS writes a chunk with one element, is taken so; a place that there
+    is not stops the run."""
     case = sparse_case("f16", "bf16")
+    case.tmem[0, 16 + 8 + 3, META_COLUMN] &= 0xFF0FFFFF
+    report, after = run_case(case, body=body(case, 0), poison=False)
+    assert [finding.code for finding in report.findings] == ["sparse-metadata-twice"]
+    assert "row 27 of A: the metadata 0x0 of a chunk" in str(report.findings[0])
+    np.testing.assert_array_equal(after, expected(case, 0))
+    case = sparse_case("tf32", "tf32")
     case.tmem[0, 16 + 8 + 3, META_COLUMN] &= 0xFF0FFFFF
     reason = "sparse-metadata: row 27 of A: the metadata 0x0 of a chunk"
     assert reason in stopped(case, body(case, 0))
