@@ -67,7 +67,7 @@ def ratio(row: Row, base: Row) -> Band:
     return Band.of([a / b for a, b in zip(row["cycles"][1:], base["cycles"][1:], strict=True)])
 
 
-NOW: Final = ("d451a46e", "6c4bd19e", "a25460a1")
+NOW: Final = ("d451a46e", "6c4bd19e", "a25460a1", "2a70fc5f")
 """States of the machine that are one: the first has another latency between the CTAs of a cluster,
 and its rows are of kernels without clusters; the others differ in Hopper's chips."""
 
