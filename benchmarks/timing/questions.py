@@ -151,10 +151,11 @@ def boxes(count: int, rows: int) -> str:
 
 
 def barriers(arrivals: int) -> str:
-    """Two mbarriers at %r1, each of so many arrivals."""
+    """Two mbarriers at %r1, each of so many arrivals; an event of a run is known by its line."""
     return (
         "setp.ne.u32 %q13, %r0, 0; @%q13 bra SET; "
-        f"mbarrier.init.shared.b64 [%r1], {arrivals}; mbarrier.init.shared.b64 [%r1+8], {arrivals};"
+        f"mbarrier.init.shared.b64 [%r1], {arrivals};\n"
+        f"mbarrier.init.shared.b64 [%r1+8], {arrivals};"
         "fence.mbarrier_init.release.cluster; fence.proxy.async; SET: bar.sync 0; "
     )
 

@@ -46,7 +46,7 @@ class ProblemClass:
     """Kernels that share a row of the table.
 
     Attributes:
-        name: on the command line. kernel: "2q" or "1q". dtype: "bf16" or "fp8".
+        name: on the command line. kernel: "2q", "1q" or "pair". dtype: "bf16" or "fp8".
         depth, ov_depth: head dims of Q and K, and of V.
         cells: what judges a choice; the first two decide what is tried.
         axes: per free choice the values that are tried, in the order in which they are.
@@ -100,6 +100,9 @@ class ProblemClass:
 PROMPT: Final = tuple(Cell(kind, keys) for kind in ("full", "causal") for keys in (1024, 8192))
 STEP: Final = (Cell("decode", 8192), Cell("decode", 65536))
 _COMMON: Final = (("emulated", SHARES), ("registers", REGISTERS), ("parts", PARTS))
+_OF_PAIRS: Final = (("emulated", (8, *SHARES)),)
+"""What else the pairs of wide heads could vary is no choice: nothing of theirs spills, their ring
+is what fits, and two S and O fill Tensor Memory. Their order is known (``docs/pair_cta.md``)."""
 _CROSSES: Final = ("crosses", (False, True))
 
 
@@ -119,5 +122,9 @@ CLASSES: Final = (
     _prompt("fp8 d128", "fp8", 128, 128),
     _prompt("fp8 d192/128", "fp8", 192, 128),
     ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
-)
+    *(
+        ProblemClass(f"{prefix}d{depth}", "pair", dtype, depth, depth, PROMPT, _OF_PAIRS)
+        for dtype, prefix in (("bf16", ""), ("fp8", "fp8 ")) for depth in (256, 512)
+    ),
+)  # fmt: skip
 """In the order of the table: the first row that holds a kernel is taken."""

@@ -49,11 +49,13 @@ class Kind:
     dtype: str
     depth: int
     ov_depth: int
+    decodes: bool = False
 
     @property
     def name(self) -> str:
-        """E.g. "2q bf16 192/128"."""
-        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}"
+        """E.g. "2q bf16 192/128"; of a step of decoding "1q bf16 64/64, decoding"."""
+        step = ", decoding" if self.decodes else ""
+        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{step}"
 
     @property
     def key(self) -> str:
@@ -65,8 +67,10 @@ KINDS: Final = (
     *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
+    *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
+    *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
-DECODING: Final = (Kind("1q", "bf16", 64, 64), Kind("1q", "bf16", 128, 128))
+DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent")
 DECODED_KEYS: Final = (2048, 4096)
 COMBINED: Final = (4, 16)
@@ -82,7 +86,7 @@ def made(kind: Kind, maker: Any) -> dict[str, Any]:
     record: dict[str, Any] = {"name": kind.name}
     for scheduler in SCHEDULERS:
         options: dict[str, Any] = {"scheduler": scheduler}
-        options |= {"num_qo": 2} if kind.kernel == "2q" else {}
+        options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
         column = Column(scheduler, "fa4_cute", CUDA12, options=tuple(options.items()))
         costs, layout, _ = maker.costs(column, family)
         starts = [draw["cta_cycles"] for draw in maker.draws]
@@ -102,8 +106,8 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from sm100sim.timing.predict.gpu import time_launch
 
-    def launches(keys: int, splits: int) -> list[list[float]]:
-        options = (("num_splits", splits), ("split", "workspace"))
+    def launches(keys: int, splits: int, where: str = "workspace") -> list[list[float]]:
+        options = (("num_splits", splits), ("split", where))
         column = Column("decoding", "fa4_cute", CUDA12, options=options)
         problem = Problem("tune", 1, 1, keys, 4, 1, kind.depth, kind.ov_depth)
         found = []
@@ -115,6 +119,7 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
 
     few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
+    (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
     starts = [draw["launch_cycles"] for draw in maker.draws]
     record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "launch": starts}
     for start, a, b, c, d in zip(starts, few, many, *joined, strict=True):
@@ -122,6 +127,8 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
         split = (d - c) / (COMBINED[1] - COMBINED[0])
         record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
         record["combine"].append((c - split * COMBINED[0], split, 0.0))
+    # A CTA of the cluster has as many keys as that of the shorter step.
+    record["exchange"] = [two - one for two, one in zip(cluster, few, strict=True)]
     return record
 
 
@@ -154,7 +161,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
         if kind.name in records:
             rows = [costs_of(records[kind.name][part]) for part in ("tile", "combine")]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
-            text += f"    DecodingRow({kind.key},\n                {told}),\n"
+            exchange = round(median(records[kind.name]["exchange"][1:]))
+            text += f"    DecodingRow({kind.key},\n                {told}, {exchange}),\n"
     return text + ")  # fmt: skip\n"
 
 

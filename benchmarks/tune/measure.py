@@ -24,7 +24,8 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.run import calls, compute
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.plan.config.tuning import Tuning
-from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import run_cluster
@@ -32,7 +33,7 @@ from sm100sim.timing.predict.gpu import finish
 from sm100sim.timing.records import ClusterTrace, SassKernel
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
-from testing.sass import disassemble, softmax_loops, spills
+from testing.sass import disassemble, pair_loop, softmax_loops, spills
 
 CHIP: Final = "b200"
 SMS: Final = 148
@@ -40,29 +41,32 @@ DRAWS: Final = 12
 ARCH: Final = "sm_100a"
 
 
-def spec_of(problem: Problem, kernel: str, tuning: Tuning | None = None) -> KernelSpec:
+def spec_of(problem: Problem, kernel: str, tuning: Tuning | None = None) -> BlackwellSpec:
     """Return the kernel of a problem with ``kernel`` as its kind and other free choices.
 
     Raises:
         ValueError: naming the limit, when no such kernel exists.
     """
     tensors = make(problem, "cpu")
-    options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH, "num_qo": int(kernel[0])}
+    options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH}
+    options |= {} if kernel == "pair" else {"num_qo": int(kernel[0])}
     asked = request(tuple(tensors[n] for n in "qkv"), *options_and_batch(options)).problem
     spec = support.require(support.choose(asked)).spec
-    assert isinstance(spec, KernelSpec)
+    assert isinstance(spec, BlackwellSpec)
     if tuning is None:
         return spec
+    if isinstance(spec, Depth512Spec):
+        return replace(spec, tuning=tuning)
     return spec.with_config(replace(spec.config, tuning=tuning))
 
 
-def ptx_hash(spec: KernelSpec) -> str:
+def ptx_hash(spec: BlackwellSpec) -> str:
     """Return the SHA-256 of the PTX of a kernel, without its name."""
     artifact = cache.compiled(spec)
     return hashlib.sha256(artifact.ptx.replace(artifact.kernel_name, "KERNEL").encode()).hexdigest()
 
 
-def machine_code(spec: KernelSpec) -> SassKernel:
+def machine_code(spec: BlackwellSpec) -> SassKernel:
     """Return the machine code of a kernel."""
     artifact = cache.compiled(spec)
     return compiled(artifact.ptx, ARCH, artifact.kernel_name)
@@ -74,7 +78,7 @@ def drawn_chips() -> list[Draw]:
     return [chip.draw(number) for number in range(1, DRAWS + 1)]
 
 
-def trace(problem: Problem, spec: KernelSpec, code: SassKernel) -> ClusterTrace:
+def trace(problem: Problem, spec: BlackwellSpec, code: SassKernel) -> ClusterTrace:
     """Return what the first CTA executes: that with most keys."""
     tensors = make(problem, "cpu")
 
@@ -94,10 +98,11 @@ def trace(problem: Problem, spec: KernelSpec, code: SassKernel) -> ClusterTrace:
     return traced(code, found).traces[0]
 
 
-def static_facts(spec: KernelSpec) -> tuple[int, int, int]:
+def static_facts(spec: BlackwellSpec) -> tuple[int, int, int]:
     """Return spills, T1 and the stalls of a turn of the softmax loop without masks."""
     code = disassemble(cache.compiled(spec).cubin)
-    loops = list(softmax_loops(code))
+    pair = isinstance(spec, Depth512Spec)
+    loops = [pair_loop(code)] if pair else list(softmax_loops(code))
     best = min(loops, key=lambda loop: loop.three_quarters, default=None)
     return spills(code), best.three_quarters if best else 0, best.turn if best else 0
 
@@ -130,7 +135,7 @@ def measured(of: ProblemClass, tuning: Tuning, hashes: dict[str, str]) -> Record
 
 
 def launch_cycles(
-    of: ProblemClass, cell: Cell, spec: KernelSpec, cycles: tuple[float, ...], draw: Draw
+    of: ProblemClass, cell: Cell, spec: BlackwellSpec, cycles: tuple[float, ...], draw: Draw
 ) -> float:
     """Return what a cell takes with one draw, from the cycles of a CTA at two lengths."""
     problem = of.launch(cell)
@@ -145,6 +150,7 @@ def launch_cycles(
         for tile in reversed(range(tiles))
     ]  # fmt: skip
     longest_first = [cycles[0] + (n - TRACED[0]) * per_key for n in keys]
-    work = finish(longest_first * heads * problem.batch, int(draw["sms"]), draw["cta_cycles"])
+    places = int(draw["sms"]) // spec.config.cta_group()
+    work = finish(longest_first * heads * problem.batch, places, draw["cta_cycles"])
     moved = problem.bytes() / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
     return float(draw["launch_cycles"] + max(work, moved))

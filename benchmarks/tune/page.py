@@ -2,7 +2,8 @@
 
     python -m benchmarks.tune.page docs/experiments.md
 
-Tables come from `records.json`, `masked.json` and `experiments.toml`; nothing is predicted here.
+Tables come from `records.json`, `masked.json` and `experiments.toml`, the text after them from
+`remarks.txt`; nothing is predicted here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from benchmarks.tune.records import DEFAULT, MadeWith, Record, best, described, 
 from sm100sim.timing.predict import Band
 
 EXPERIMENTS: Final = Path(__file__).parent / "experiments.toml"
+REMARKS: Final = Path(__file__).parent / "remarks.txt"
+"""What the page ends with."""
 HEAD: Final = """# Experiments
 
 Written by `python -m benchmarks.tune.page docs/experiments.md`: what was tried to make the kernels
@@ -92,38 +95,6 @@ chip's own values, and the median of the draws):
 So nine tenths are the mask, most of it in the first query tile, whose two masked tiles follow one
 another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
 """
-TAIL: Final = """
-## What it says
-
-* **The tile of head dim 64 was too wide.** With 192 keys the code of both softmax groups does not
-  fit the instruction cache (32 KB) beside the other roles: of 2,390 cycles for 128 keys, 470 are
-  waits for code. With 128 keys there are none. The model knows only from other chips how a B200
-  fetches code, so the band is wide.
-* **A quarter of the exponentials was a little too few**, in every class of prompts but bf16 at
-  192/128 and, since P crosses there, at 128: 20 of 64 pairs shorten T1 and leave MUFU to the other
-  group. From 24 of 64 on issue slots are short. Where P crosses, bf16 at head dim 64 has 24 of
-  64, fp8 there 20.
-* **A shorter T1 is not enough.** One experiment shortens it by 5 % and changes nothing: each of the
-  two softmax groups is busy for two thirds of a tile, so what one gains it takes from the other. Of
-  the 2,470 cycles of a tile, a softmax warp waits 830 for S and 350 for its turn at issue and MUFU.
-* **Scores a tile ahead are.** Where P lies in the columns of the other chain's S, the next S need
-  not wait for P V: 1,536 cycles of MMAs lie between "S ready" and "P needed", not 1,024, and the
-  softmax of head dim 128 hides behind them with a T1 that is 250 cycles longer. The same
-  order is taken at 64 and 96, where the softmax is the limit: the next S is there before P is. What
-  has to be short instead is the way from "the other S is in registers" to "P stored": all
-  exponentials come before it. Modular's kernel of 26.7, whose T1 is that of this package's before
-  (867 and 855, see [originals.md](originals.md)), leads with this order. Its hole at the last P of
-  the second chain, which nothing orders after P V of the one before, is closed here: the softmax
-  stores it after the correction's answer to its factor, which follows that P V.
-* **Short sequences lacked overlap.** The start and the end of a query tile cost 9,500 cycles at
-  head dim 128, half as much as 1,024 keys. Persistent CTAs that write O from the registers leave
-  4,800 of them. Where a mask makes query tiles uneven, the order in which CTAs take them gains as
-  much again.
-* **Decoding is bound by memory** at every choice, once splits make as many CTAs as SMs, and once no
-  copy waits for the page table.
-* Not tried: P across the chains in a CTA pair, and the next Q K' into the half of S that P does not
-  use (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
-"""
 
 
 def band(low: float, median: float, high: float) -> str:
@@ -190,7 +161,7 @@ def page(
         ]
     tried = "\n".join(map(tried_row, experiments))
     parts = (launched(launches), MASKED, "".join(f"{one.row()}\n" for one in masked), MASKED_SAYS)
-    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + TAIL
+    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + REMARKS.read_text()
 
 
 def launched(launches: list[dict[str, Any]]) -> str:

@@ -158,7 +158,7 @@ class Sharing:
     def _body(self, columns: int) -> str:
         first = 128 * self.groups
         set_bars = "".join(
-            f"mbarrier.init.shared.b64 [%r1+{8 * k}], 1; " for k in range(self.slots)
+            f"mbarrier.init.shared.b64 [%r1+{8 * k}], 1;\n" for k in range(self.slots)
         )
         turn = "".join(
             self._wait(k, "W") + (self._paced(k) if self.pace else "") + self._slot(k, columns)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...plan.facts.dtypes import DType
 from ...plan.launch.key_splits import KeySplits
-from ...plan.launch.selection import QueryTiles, choose_query_tiles
+from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import (
     TileChoice,
     TileKind,
@@ -17,9 +17,12 @@ from ...plan.launch.sm90_selection import (
 )
 from ...plan.launch.sm100_selection import (
     SchedulerChoice,
+    choose_blackwell_partition,
+    choose_blackwell_query_tiles,
     choose_blackwell_scheduler,
     choose_blackwell_splits,
 )
+from ...plan.launch.split_selection import SplitChoice
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.depth512_spec import Depth512Spec
@@ -37,6 +40,7 @@ class Specified(NamedTuple):
         problem: with its scheduler and its number of splits.
         spec: the kernel, split as the problem says.
         query_tiles, key_splits, scheduler: as of ``support.Choice``.
+        split: the same, where predictions decide it.
     """
 
     problem: Problem
@@ -44,6 +48,7 @@ class Specified(NamedTuple):
     query_tiles: QueryTiles | TileChoice | None = None
     key_splits: KeySplits | None = None
     scheduler: SchedulerChoice | None = None
+    split: SplitChoice | None = None
 
 
 def row_of(problem: Problem) -> KernelRow:
@@ -74,17 +79,21 @@ def _specified_sm100(
     """
     tiles, taken, splits = None, None, None
     if isinstance(spec, KernelSpec):
-        tiles = choose_query_tiles(spec.config, posed.sizes, posed.num_qo)
+        tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, posed.num_qo)
         spec = _with_query_tiles(spec, tiles.num_qo)
-    if posed.features.scheduler is None:
-        taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     if posed.features.num_splits is None:
         splits = choose_blackwell_splits(spec, posed.sizes, posed.sms)
+    if posed.features.scheduler is None and (splits is None or splits.num_splits == 1):
+        taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
     problem = problem.with_splits(splits.num_splits if splits else 1)
+    joined = None
+    if problem.features.split is None:
+        count = problem.features.count
+        joined = choose_blackwell_partition(spec, posed.sizes, posed.sms, count)
     if problem.variant != spec.variant:
         spec = _blackwell_specification_of(problem, row, tiles)
-    return Specified(problem, spec, tiles, splits, taken)
+    return Specified(problem, spec, tiles, splits, taken, joined)
 
 
 def _blackwell_specification_of(

@@ -97,8 +97,8 @@ def choose(problem: Problem) -> Choice | Refusal:
         if refusal is not None:
             return refusal
     try:
-        problem, spec, tiles, key_splits, scheduler = specified(problem)
-        split = _split_choice(problem, spec)
+        problem, spec, tiles, key_splits, scheduler, split = specified(problem)
+        split = split or _split_choice(problem, spec)
         if split is not None and split.partition is not spec.variant.partition:
             spec = specified(problem.with_partition(split.partition)).spec
         num_splits = problem.features.count

@@ -34,10 +34,18 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
                  Costs(0, 8534, 32768), Costs(6411, 4368, 32768)),
     PredictedRow("pair", 1, 256, 256,
                  Costs(0, 11316, 13122), Costs(6358, 5819, 13027)),
+    PredictedRow("1q", 2, 64, 64,
+                 Costs(0, 10249, 11485), Costs(3397, 8530, 11846)),
+    PredictedRow("1q", 2, 128, 128,
+                 Costs(0, 8668, 9572), Costs(3332, 6208, 9690)),
+    PredictedRow("1q", 2, 192, 128,
+                 Costs(0, 9699, 10508), Costs(3457, 7314, 10566)),
+    PredictedRow("1q", 1, 128, 128,
+                 Costs(0, 8093, 9032), Costs(3073, 6228, 9207)),
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("1q", 2, 64, 64,
-                Costs(0, 5680, 14080), Costs(10337, 17, 0)),
+                Costs(0, 6822, 13587), Costs(10365, 0, 0), 2928),
     DecodingRow("1q", 2, 128, 128,
-                Costs(0, 8830, 10006), Costs(9957, 0, 0)),
+                Costs(0, 8706, 9570), Costs(9068, 66, 0), 1632),
 )  # fmt: skip

@@ -35,7 +35,7 @@ class Costs(NamedTuple):
 class PredictedRow(NamedTuple):
     """Costs of a kind of kernel up to these head dims, by who takes the query tiles.
 
-    ``kernel`` is "2q", or "pair" for the CTA pair of wide heads; the others are those of
+    ``kernel`` is "2q" or "1q", or "pair" for the CTA pair of wide heads; the others are those of
     ``TunedRow``.
     """
 
@@ -51,7 +51,8 @@ class DecodingRow(NamedTuple):
     """Costs of a step of decoding up to these head dims, whose keys come from memory.
 
     ``tile`` are those of a CTA with a query tile; ``combine`` those of the launch that puts splits
-    together: ``first`` once and ``tile`` for each split. The others are those of ``TunedRow``.
+    together: ``first`` once and ``tile`` for each split. ``exchange`` are cycles that CTAs of a
+    cluster of two take more. The others are those of ``TunedRow``.
     """
 
     kernel: str
@@ -60,6 +61,7 @@ class DecodingRow(NamedTuple):
     ov_depth: int
     tile: Costs
     combine: Costs
+    exchange: int
 
 
 Row = TypeVar("Row", PredictedRow, DecodingRow)

@@ -1,5 +1,9 @@
 """One or two Q tiles per CTA: the rules of dispatch as a table, tried from the top.
 
+They decide where nothing is predicted, or predictions are close (``sm100_selection``), and where
+one Q tile holds all queries: the tables, made with 1,024 keys and more, had two tiles of head dim
+64 ahead with 512, and clusters executed for that problem did not.
+
 Two Q tiles share every K and V tile that is loaded, and their softmax warp groups run during each
 other's MMAs. A single Q tile overlaps them the same way, by halving the keys instead of the
 queries, but loads K and V for 128 rows only. So it is taken where a second tile would hold no
@@ -39,7 +43,7 @@ class Workload:
     @property
     def one(self) -> FA4Config:
         """The configuration with one Q tile."""
-        return _with_one(self.config)
+        return with_one_tile(self.config)
 
     @property
     def positions(self) -> int:
@@ -53,7 +57,8 @@ class Workload:
 
 
 @lru_cache(maxsize=1024)
-def _with_one(config: FA4Config) -> FA4Config:
+def with_one_tile(config: FA4Config) -> FA4Config:
+    """Return a configuration with one Q tile per CTA."""
     return config.with_num_qo(1)
 
 
@@ -72,22 +77,25 @@ class QueryTileRule:
         num_qo: Q tiles per CTA that it chooses.
         applies: whether it decides a problem.
         reason: says why, in a sentence.
+        is_final: whether no prediction may say otherwise.
     """
 
     name: str
     num_qo: int
     applies: Callable[[Workload], bool]
     reason: Callable[[Workload], str]
+    is_final: bool = False
 
 
 QUERY_TILE_RULES: Final = (
-    QueryTileRule("one on request", 1, lambda work: work.asked == 1, lambda _: "as asked for"),
-    QueryTileRule("two on request", 2, lambda work: work.asked == 2, lambda _: "as asked for"),
+    QueryTileRule("one on request", 1, lambda w: w.asked == 1, lambda _: "as asked for", True),
+    QueryTileRule("two on request", 2, lambda w: w.asked == 2, lambda _: "as asked for", True),
     QueryTileRule(
         "plan",
         2,
         lambda work: _refusal(work.one) is not None,
         lambda work: f"one Q tile per CTA is not possible: {_refusal(work.one)}",
+        is_final=True,
     ),
     QueryTileRule(
         "short prompt",
@@ -96,6 +104,7 @@ QUERY_TILE_RULES: Final = (
         lambda work: (
             f"seqlen_q={work.sizes.seqlen_q} fits one Q tile of {work.positions} positions"
         ),
+        is_final=True,
     ),
     QueryTileRule(
         "small grid",
@@ -114,16 +123,17 @@ QUERY_TILE_RULES: Final = (
 )
 """The first rule that applies decides."""
 
-LONG_PROMPT: Final = 256 * SM_COUNT
-"""Queries with which every problem fills the SMs with two Q tiles per CTA."""
+LONG_PROMPT: Final = 4 * 256 * SM_COUNT
+"""Queries with which every problem fills the SMs with two Q tiles per CTA, with a mask evenly."""
 
 
 @dataclass(frozen=True)
 class QueryTiles:
-    """The decision: Q tiles per CTA, and why."""
+    """The decision: Q tiles per CTA, why, and whether no prediction may say otherwise."""
 
     num_qo: int
     reason: str
+    is_final: bool = False
 
     @property
     def text(self) -> str:
@@ -135,7 +145,7 @@ class QueryTiles:
 def choose_query_tiles(
     config: FA4Config, sizes: AttentionSizes, asked: int | None = None
 ) -> QueryTiles:
-    """Return how many Q tiles a CTA takes; arguments as :class:`Workload`'s."""
+    """Return how many Q tiles a CTA takes by the rules; arguments as :class:`Workload`'s."""
     work = Workload(config, sizes, asked)
     rule = next(rule for rule in QUERY_TILE_RULES if rule.applies(work))
-    return QueryTiles(rule.num_qo, rule.reason(work))
+    return QueryTiles(rule.num_qo, rule.reason(work), rule.is_final)

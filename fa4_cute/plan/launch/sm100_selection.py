@@ -1,4 +1,7 @@
-"""The Blackwell kernels' choices by predicted times: who takes the query tiles, splits of the keys.
+"""The Blackwell kernels' choices by predicted times: query tiles of a CTA and their order, splits.
+
+Two Q tiles in a CTA share the keys they load, and take less than twice one. One Q tile has twice
+the CTAs, which fill SMs that would have none, or leave fewer idle at the end.
 
 A CTA for every query tile pays for its start and its end each time, and an SM that is free takes
 the next one. A persistent CTA loads the keys of the next query tile while the one before ends; the
@@ -15,10 +18,12 @@ of it. Sizes are those that the host knows: of a cache, the room in it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from heapq import heapreplace
 from math import prod
 from typing import Final
 
 from ..config.config import FA4Config
+from ..config.depth512_config import Depth512Config
 from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, PREDICTED
 from ..config.prediction import Costs, DecodingRow, PredictedRow, predicted_of
 from ..facts.hardware import align_up, ceil_div
@@ -27,17 +32,22 @@ from ..spec.combine_spec import MAX_SPLITS
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
-from ..spec.variant import Scheduler, Variant
+from ..spec.variant import Partition, Scheduler, Variant
 from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
-from .selection import LONG_PROMPT
+from .selection import LONG_PROMPT, QueryTiles, choose_query_tiles, with_one_tile
+from .split_selection import CLUSTER_DEPTHS, CLUSTER_SIZES, SplitChoice
 from .tiles import TileShape
 
 BlackwellSpec = KernelSpec | Depth512Spec
 FEW_KEYS: Final = 1024
 """Keys with which start and end of a query tile count most."""
-MANY_ROUNDS: Final = 16 * LONG_PROMPT
+MANY_ROUNDS: Final = 4 * LONG_PROMPT
 """Queries with which every SM takes many query tiles."""
+CLEAR: Final = 0.9
+"""Predictions say otherwise than a rule where they differ by more than this share."""
+PLACED: Final = 8
+"""Query tiles of a place up to which their order is followed."""
 LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
 
@@ -78,13 +88,19 @@ class QueryTileLoad:
     is_even: bool
 
     @classmethod
-    def of(cls, spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int) -> QueryTileLoad:
+    def of(
+        cls,
+        config: FA4Config | Depth512Config,
+        sizes: AttentionSizes,
+        num_sms: int,
+        *,
+        causal: bool,
+    ) -> QueryTileLoad:
         """Return the load of a kernel whose mask is none or causal."""
-        config = spec.config
         shape = TileShape.of(config)
         keys = align_up(sizes.seqlen_k, config.BN)
         first = keys
-        if spec.variant.causal:
+        if causal:
             seen = max(0, sizes.seqlen_k - sizes.seqlen_q + shape.positions)
             first = min(keys, align_up(seen, config.BN))
         size = config.cta_group()
@@ -101,6 +117,54 @@ class QueryTileLoad:
         last = costs.keys(self.longest) if in_order else 0
         return LAUNCH_CYCLES + costs.first + all_tiles // self.places + last
 
+    def best_cycles(self, row: PredictedRow) -> int:
+        """Return what the launch takes with the better scheduler, where there is a choice."""
+        tile = self.placed_cycles(row.tile)
+        if self.units <= self.places:
+            return tile
+        return min(tile, self.cycles(row.persistent, in_order=True))
+
+    def placed_cycles(self, costs: Costs) -> int:
+        """Return what the launch takes with a CTA for every query tile, the longest first.
+
+        Where few of them come to a place, each is put where it can start soonest.
+        """
+        if self.is_even or self.units > PLACED * self.places:
+            return self.cycles(costs, in_order=False)
+        shorter = 2 * (self.longest - self.mean)
+        ends = [0] * self.places
+        for unit in range(self.units):
+            keys = self.longest - shorter * unit // self.units
+            heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
+        return LAUNCH_CYCLES + costs.first + max(ends)
+
+
+def choose_blackwell_query_tiles(
+    spec: KernelSpec, sizes: AttentionSizes, num_sms: int, asked: int | None = None
+) -> QueryTiles:
+    """Return how many Q tiles a CTA takes: as predicted, or by the rules where both take about
+    as long or nothing is predicted.
+
+    Args:
+        spec: the kernel with two Q tiles. sizes, num_sms: of the call.
+        asked: the number that the caller insists on, or None.
+    """
+    ruled = choose_query_tiles(spec.config, sizes, asked)
+    config, causal = spec.config, spec.variant.causal
+    rows = [_row_of(spec, kernel) for kernel in ("1q", "2q")]
+    if ruled.is_final or None in rows or _is_empty(sizes):
+        return ruled
+    one, two = (
+        QueryTileLoad.of(of, sizes, num_sms, causal=causal).best_cycles(row)
+        for of, row in zip((with_one_tile(config), config), rows, strict=True)
+        if row is not None
+    )
+    predicted = f"predicted for a B200 are {one:,} cycles with one Q tile, {two:,} with two"
+    best = 1 if one < two else 2
+    if best == ruled.num_qo or min(one, two) > CLEAR * max(one, two):
+        return QueryTiles(ruled.num_qo, f"{ruled.reason}; {predicted}")
+    return QueryTiles(best, predicted)
+
 
 def choose_blackwell_scheduler(
     spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
@@ -109,25 +173,28 @@ def choose_blackwell_scheduler(
 
     Only plain kernels have predictions, and only launches of more query tiles than places a choice.
     """
-    row = _row_of(spec)
-    if row is None or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads):
+    row = _row_of(spec, f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair")
+    if row is None or _is_empty(sizes):
         return None
-    load = QueryTileLoad.of(spec, sizes, num_sms)
+    load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=spec.variant.causal)
     if load.units <= load.places:
         return None
-    tile = load.cycles(row.tile, in_order=False)
+    tile = load.placed_cycles(row.tile)
     persistent = load.cycles(row.persistent, in_order=True)
     best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
     return SchedulerChoice(best, tile, persistent)
 
 
-def _row_of(spec: BlackwellSpec) -> PredictedRow | None:
-    """Return the predictions for a kernel, or None."""
+def _is_empty(sizes: AttentionSizes) -> bool:
+    return 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads)
+
+
+def _row_of(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
+    """Return the predictions for ``kernel`` on a kernel's problem, or None."""
     config, variant = spec.config, spec.variant
     plain = is_plain(variant) and variant.mask in (NULL, CAUSAL) and not variant.splits_keys
-    if not plain or (isinstance(config, FA4Config) and (config.pair_cta or config.num_qo != 2)):
+    if not plain or (isinstance(config, FA4Config) and config.pair_cta):
         return None
-    kernel = "2q" if isinstance(config, FA4Config) else "pair"
     return predicted_of(PREDICTED, kernel, config.qkv_dtype, config.depth, spec.output_depth)
 
 
@@ -138,6 +205,7 @@ class DecodingLoad:
     Attributes:
         units: CTAs when keys are not split. num_sms: SMs of the device. keys: of a sequence.
         memory_cycles: in which the device reads all keys and values. row: what its parts cost.
+        ov_depth: columns of O.
     """
 
     units: int
@@ -145,6 +213,7 @@ class DecodingLoad:
     keys: int
     memory_cycles: int
     row: DecodingRow
+    ov_depth: int
 
     @classmethod
     def of(
@@ -157,14 +226,29 @@ class DecodingLoad:
         moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
         keys = align_up(sizes.seqlen_k, config.BN)
         memory = moved // MEMORY_BYTES_PER_CYCLE
-        return cls(sizes.batch * heads, num_sms, keys, memory, row)
+        return cls(sizes.batch * heads, num_sms, keys, memory, row, spec.output_depth)
 
-    def cycles(self, num_splits: int) -> int:
-        """Return what the launch takes, and the one that combines the splits."""
+    def cycles(self, num_splits: int, partition: Partition = Partition.WORKSPACE) -> int:
+        """Return what the launch takes, and the one that combines splits in a workspace."""
         rounds = ceil_div(self.units * num_splits, self.num_sms)
-        busiest = self.row.tile.of(rounds, rounds * ceil_div(self.keys, num_splits))
-        joined = self.row.combine.of(num_splits, 0) if num_splits > 1 else 0
+        costs = self.row.tile
+        if partition is Partition.CLUSTER:
+            costs = costs._replace(tile=costs.tile + self.row.exchange)
+        busiest = costs.of(rounds, rounds * ceil_div(self.keys, num_splits))
+        combines = num_splits > 1 and partition is Partition.WORKSPACE
+        joined = self.row.combine.of(num_splits, 0) if combines else 0
         return LAUNCH_CYCLES + max(busiest, self.memory_cycles) + joined
+
+    def best_cycles(self, num_splits: int) -> int:
+        """Return what the launch takes with the better place for partial results to meet."""
+        return min(self.cycles(num_splits, where) for where in self.places_of(num_splits))
+
+    def places_of(self, num_splits: int) -> tuple[Partition, ...]:
+        """Return where so many partial results may meet without leaving SMs idle."""
+        shallow, deep = CLUSTER_DEPTHS
+        if num_splits in CLUSTER_SIZES and shallow <= self.ov_depth <= deep:
+            return Partition.CLUSTER, Partition.WORKSPACE
+        return (Partition.WORKSPACE,)
 
 
 def choose_blackwell_splits(
@@ -176,26 +260,47 @@ def choose_blackwell_splits(
     whole sequences, and no change of scores.
     """
     row = _decoding_row_of(spec)
-    if row is None or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads):
+    if row is None or _is_empty(sizes):
         return None
     assert isinstance(spec, KernelSpec)
     most = min(sizes.seqlen_k // LEAST_KEYS, MAX_SPLITS)
     if sizes.seqlen_q > spec.config.BM_eff() or most < 2:
         return None
     load = DecodingLoad.of(spec, sizes, num_sms, row)
-    best = min(split_candidates(load.units, num_sms, most), key=load.cycles)
+    best = min(split_candidates(load.units, num_sms, most), key=load.best_cycles)
     ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {load.units} CTAs"
-    if load.cycles(best) > WORTH * load.cycles(1):
+    if load.best_cycles(best) > WORTH * load.cycles(1):
         return KeySplits(1, f"{ctas}, and no fewer with more")
-    return KeySplits(best, f"{ctas}, {load.cycles(best):,} with {best} times as many")
+    return KeySplits(best, f"{ctas}, {load.best_cycles(best):,} with {best} times as many")
+
+
+def choose_blackwell_partition(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, num_splits: int
+) -> SplitChoice | None:
+    """Return where the partial results of so many splits meet; None: nothing is predicted.
+
+    Args:
+        spec: the kernel. sizes, num_sms: of the call.
+        num_splits: as many as clusters have CTAs that fill the device evenly.
+    """
+    row = _decoding_row_of(spec)
+    if row is None or _is_empty(sizes) or sizes.seqlen_q > spec.config.BM_eff():
+        return None
+    assert isinstance(spec, KernelSpec)
+    load = DecodingLoad.of(spec, sizes, num_sms, row)
+    if len(load.places_of(num_splits)) == 1:
+        return None
+    cluster, workspace = (load.cycles(num_splits, p) for p in load.places_of(num_splits))
+    best = Partition.CLUSTER if cluster <= workspace else Partition.WORKSPACE
+    told = f"{cluster:,} cycles in a cluster, {workspace:,} in a workspace"
+    return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 
 
 def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
     """Return the predictions for a step of decoding, or None."""
     config, variant = spec.config, spec.variant
-    cache = replace(
-        variant, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False
-    )
+    whole = replace(variant, partition=Partition.NONE, num_partitions=Variant().num_partitions)
+    cache = replace(whole, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False)
     plain = cache == Variant() and variant.mask in (NULL, CAUSAL)
     if not plain or not isinstance(config, FA4Config) or config.num_qo != 1:
         return None

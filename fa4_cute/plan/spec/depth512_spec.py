@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from ..compute.column_plan import ColumnPlan
 from ..compute.exp2_plan import Exp2Plan
 from ..config.depth512_config import Depth512Config
+from ..config.tuned import TUNED
+from ..config.tuning import Tuning, tuning_of
 from ..facts.dtypes import DType
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
@@ -37,14 +39,14 @@ class Depth512Spec(CommonSpec):
         config: tiles, ring and memory.
         variant: mask, score modifier and the other features.
         look_ahead: issue the scores of the next key tile before P V of this one.
-        num_emulated: exponential pairs per thread computed as a polynomial; None takes 25 %.
+        tuning: free choices; of those of the other kernel only the share of emulated exponentials.
         schedule: warps and registers of the roles.
     """
 
     config: Depth512Config
     variant: Variant = field(default=Variant())
     look_ahead: bool = True
-    num_emulated: int | None = None
+    tuning: Tuning = field(default=Tuning())
     schedule: WarpSchedule = field(default=DEPTH512_SCHEDULE)
 
     @classmethod
@@ -87,7 +89,8 @@ class Depth512Spec(CommonSpec):
         )
         refuse(unsupported_reason(config))
         schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
-        return cls(config, variant, look_ahead=look_ahead, schedule=schedule)
+        tuning = tuning_of(TUNED, "pair", dtype, head_dim, head_dim)
+        return cls(config, variant, look_ahead=look_ahead, tuning=tuning, schedule=schedule)
 
     @property
     def name(self) -> str:
@@ -106,7 +109,8 @@ class Depth512Spec(CommonSpec):
     @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials of a thread's columns run as a polynomial."""
-        return Exp2Plan(self.config.s_columns, num_emulated=self.num_emulated)
+        columns = self.config.s_columns
+        return Exp2Plan(columns, num_emulated=self.tuning.num_emulated(columns // 2))
 
     @property
     def column_plan(self) -> ColumnPlan:

@@ -52,8 +52,11 @@ def _indirect(lo: Lowering, site: CallSite, register: Reg) -> None:
 
 
 def _call(lo: Lowering, site: CallSite, kind: Signature, pointer: int | None, number: int) -> None:
+    # Numba declares a result of every function in C and links some that give none: nothing is
+    # written then, as no machine code would.
+    results = site.results if kind.results or pointer is not None else ()
     for what, actual, formal in (
-        ("arguments", site.arguments, kind.params), ("results", site.results, kind.results)
+        ("arguments", site.arguments, kind.params), ("results", results, kind.results)
     ):  # fmt: skip
         if len(actual) != len(formal):
             raise lo.fail(f"{len(actual)} {what} given, the function has {len(formal)}")
@@ -68,7 +71,7 @@ def _call(lo: Lowering, site: CallSite, kind: Signature, pointer: int | None, nu
         number,
         CALL_CYCLES,
     )
-    for operand, param in zip(site.results, kind.results, strict=True):
+    for operand, param in zip(results, kind.results, strict=True):
         _receive(lo, operand, param)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.timing import replayed
+from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import ROUNDS
 from benchmarks.timing.replayed import WARM
 from benchmarks.timing.sharing import operands, pairs
@@ -124,3 +126,12 @@ def test_the_machine_hands_over_as_the_chips_did() -> None:
         cycles.append(run_cluster(trace, draw).cycles)
     one = (cycles[1] - cycles[0]) / ROUNDS / (pairs.COUNTS[1] - pairs.COUNTS[0])
     assert one == pytest.approx(arrivals("h200")[OTHER + "2, ranks 1 apart"][2], abs=1)
+
+
+@pytest.mark.slow
+def test_an_older_question_agrees() -> None:
+    """Two whole warps of a CTA, which the chip was asked before: 143.1 cycles there and back."""
+    question = MORE_QUESTIONS[0]
+    said = replayed.answers_of(json.loads(Path("benchmarks/timing/h200_more.json").read_text()))
+    one = replayed.cycles_of_one(question, replayed.draw_for(question))
+    assert one == pytest.approx(said[question.name], rel=0.03)

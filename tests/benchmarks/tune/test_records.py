@@ -62,7 +62,7 @@ def test_a_record_is_of_the_kernel_that_the_call_chooses() -> None:
 
     of = CLASSES[0]
     record = best(of_class(load()[1], of.name))
-    spec = spec_of(of.problem("full", TRACED[0]), of.kernel)
+    spec: Any = spec_of(of.problem("full", TRACED[0]), of.kernel)
     assert spec.config.tuning == record.tuning
     assert ptx_hash(spec) == record.ptx["full"]
 

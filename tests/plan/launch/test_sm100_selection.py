@@ -10,10 +10,12 @@ import pytest
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
+from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs
+from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec, QueryTileLoad
-from fa4_cute.plan.spec.variant import Scheduler
+from fa4_cute.plan.spec.variant import Partition, Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
 
@@ -46,7 +48,6 @@ def test_what_has_no_prediction_has_a_cta_for_every_query_tile() -> None:
         {"features": Features(num_splits=2)},
         {"pair_cta": True},
         {"seqlen_k": 0},
-        {"num_qo": 1},
     ):
         found = chosen(**change)
         assert (found.spec.variant.scheduler, found.scheduler) == (Scheduler.TILE, None)
@@ -66,11 +67,11 @@ def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
 
 def test_cycles_follow_from_rounds_or_from_the_mean_and_the_longest() -> None:
     spec = spec_of()
-    even = QueryTileLoad.of(spec, SHORT.sizes, 148)
+    even = QueryTileLoad.of(spec.config, SHORT.sizes, 148, causal=False)
     assert even == QueryTileLoad(2048, 148, 1024, 1024, is_even=True)
     costs = Costs(first=50, tile=100, per_keys=1000)
     assert even.cycles(costs, in_order=True) == LAUNCH_CYCLES + 50 + 14 * 1100
-    causal = QueryTileLoad.of(spec_of(causal=True), SHORT.sizes, 148)
+    causal = QueryTileLoad.of(spec_of(causal=True).config, SHORT.sizes, 148, causal=True)
     assert causal == QueryTileLoad(2048, 148, 1024, 640, is_even=False)
     work = (2048 * 100 + 2048 * 640 * 1000 // 1024) // 148
     assert causal.cycles(costs, in_order=False) == LAUNCH_CYCLES + 50 + work
@@ -80,12 +81,84 @@ def test_cycles_follow_from_rounds_or_from_the_mean_and_the_longest() -> None:
 @pytest.mark.parametrize(("seqlen_q", "first"), [(512, 768), (2048, 0), (1024, 256)])
 def test_the_shortest_query_tile_sees_what_its_last_row_sees(seqlen_q: int, first: int) -> None:
     spec = spec_of(causal=True)
-    load = QueryTileLoad.of(spec, replace(SHORT, seqlen_q=seqlen_q).sizes, 148)
+    load = QueryTileLoad.of(
+        spec.config, replace(SHORT, seqlen_q=seqlen_q).sizes, 148, causal=True
+    )
     assert load.mean == (first + 1024) // 2
 
 
 def test_pairs_count_for_two_sms() -> None:
     wide = spec_of(head_dim=256, head_dim_v=256, num_q_heads=8, num_kv_heads=8)
     sizes = replace(SHORT, num_q_heads=8, num_kv_heads=8).sizes
-    load = QueryTileLoad.of(wide, sizes, 148)
+    load = QueryTileLoad.of(wide.config, sizes, 148, causal=False)
     assert (load.units, load.places) == (32 * 8 * 4, 74)
+
+
+ONE_FOR_EACH = replace(SHORT, batch=1, seqlen_q=2048, seqlen_k=2048, causal=True)
+"""128 CTAs of two Q tiles, of which the longest decides; 256 of one even out."""
+
+
+def test_a_cta_has_as_many_query_tiles_as_is_predicted_to_be_sooner_done() -> None:
+    found = require(choose(ONE_FOR_EACH))
+    assert found.query_tiles.num_qo == 1
+    assert choose_query_tiles(two_tiles(ONE_FOR_EACH), ONE_FOR_EACH.sizes).num_qo == 2
+    assert "cycles with one Q tile" in found.query_tiles.text
+    many: Any = chosen().query_tiles
+    assert many.num_qo == 2
+    assert "with one Q tile" in many.text
+
+
+def two_tiles(problem: Problem) -> FA4Config:
+    config = require(choose(replace(problem, num_qo=2))).spec.config
+    assert isinstance(config, FA4Config)
+    return config
+
+
+def test_the_rules_decide_where_predictions_are_close_or_there_are_none() -> None:
+    close = replace(ONE_FOR_EACH, causal=False, seqlen_q=2560)
+    found = require(choose(close))
+    assert found.query_tiles.num_qo == choose_query_tiles(two_tiles(close), close.sizes).num_qo
+    assert found.query_tiles.text.startswith("two Q tiles per CTA: 160 CTAs")
+    assert "with one Q tile" in found.query_tiles.text
+    for unknown in (
+        {"dtype": "fp8_e4m3", "head_dim": 192},
+        {"num_qo": 2},
+        {"features": Features(sink=True)},
+        {"seqlen_k": 0},
+    ):
+        text = require(choose(replace(ONE_FOR_EACH, **unknown))).query_tiles.text
+        assert "predicted" not in text
+
+
+def test_one_query_tile_has_a_scheduler_by_predictions_too() -> None:
+    found: Any = chosen(seqlen_q=128)
+    assert found.query_tiles.num_qo == 1
+    assert found.scheduler is not None
+    assert found.spec.variant.scheduler is Scheduler.PERSISTENT
+
+
+def test_query_tiles_that_differ_are_placed_one_by_one() -> None:
+    load = QueryTileLoad(4, 2, longest=2048, mean=1280, is_even=False)
+    costs = Costs(first=0, tile=100, per_keys=1024)
+    # 2048 1664 1280 896 keys: the longest with the shortest, and the others.
+    assert load.placed_cycles(costs) == LAUNCH_CYCLES + 2 * 100 + 2944
+    many = QueryTileLoad(4000, 2, longest=2048, mean=1280, is_even=False)
+    assert many.placed_cycles(costs) == many.cycles(costs, in_order=False)
+
+
+def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner() -> None:
+    step = Problem("bf16", 30, 1, 16384, 8, 2, 128, 128)
+    found = require(choose(step))
+    assert found.num_splits == 2
+    assert found.split is not None
+    assert found.split.partition is Partition.CLUSTER
+    assert "cycles in a cluster" in found.split.text
+    asked = replace(step, features=Features(num_splits=2))
+    assert require(choose(asked)).split == found.split
+    for other in (
+        {"features": Features(num_splits=4)},
+        {"features": Features(num_splits=2, sink=True)},
+        {"features": Features(num_splits=2), "head_dim": 192, "head_dim_v": 192},
+    ):
+        text = require(choose(replace(step, **other))).split.text
+        assert "predicted" not in text

@@ -93,3 +93,42 @@ def test_a_map_that_does_not_fit_shows_itself() -> None:
         TmemMap((Region("O", 400, 200),))
     with pytest.raises(ValueError, match="S and O overlap"):
         TmemMap((Region("S", 0, 128), Region("O", 100, 64)))
+
+
+def scale_columns(rows: int, depth: int) -> int:
+    """Columns of ue8m0 scales, a byte for 32 elements along K: 32 lanes hold 4 bytes a column."""
+    return -(-rows // 32) * -(-depth // 128)
+
+
+# Head dims, keys of a tile -> columns left, and columns that block scales of an MXFP8 kernel need:
+# of two Q tiles, K, V, and P, whose scale is one number for both chains.
+BLOCK_SCALES = {
+    (64, 64, 0): (128, 18),
+    (96, 96, 0): (0, 20),
+    (128, 128, 0): (0, 20),
+    (192, 128, 0): (0, 32),
+    (96, 96, 96): (64, 19),
+    (128, 128, 96): (64, 19),
+    (192, 128, 96): (64, 30),
+}
+
+
+@pytest.mark.parametrize(("depth", "ov_depth", "keys"), BLOCK_SCALES)
+def test_what_block_scales_would_need(depth: int, ov_depth: int, keys: int) -> None:
+    """The table of docs/experiments.md: room with 96 keys a tile, and at head dim 64."""
+    config = FA4Config.for_attention(DType.FP8_E4M3, depth, ov_depth=ov_depth, bn_cap=keys)
+    padded = config.padded_ov_depth
+    needed = (
+        2 * scale_columns(config.MMA_M, depth)
+        + scale_columns(config.BN, depth)
+        + scale_columns(padded, config.BN)
+        + scale_columns(config.MMA_M, config.BN)
+    )
+    left = TMEM_COLUMNS - AttentionTmem.of(config).used
+    assert (left, needed) == BLOCK_SCALES[depth, ov_depth, keys]
+
+
+@pytest.mark.parametrize("depth", [256, 512])
+def test_pairs_have_no_column_left_for_block_scales(depth: int) -> None:
+    config = Depth512Config.for_attention(DType.FP8_E4M3, depth)
+    assert Depth512Tmem.of(config).used == TMEM_COLUMNS

@@ -244,6 +244,19 @@ def test_what_cannot_be_called_stops_when_it_is() -> None:
         run_ptx("{ .param .b32 r; call (r), twice; }", shared=TWICE)
 
 
+def test_a_result_that_the_linked_function_does_not_give_is_left_as_it_is() -> None:
+    """As numba-cuda calls functions of C that it declares with a result and links without."""
+    function = """
+    .func store(.param .b64 to) { .reg .b64 %t; .reg .b32 %x;
+    ld.param.b64 %t, [to]; mov.u32 %x, 42; st.global.b32 [%t], %x; ret; }
+    """
+    out = np.zeros(32, np.uint32)
+    given = ".param .b32 r; .param .b64 a; st.param.b64 [a], %rd1;"
+    body = THREAD + f"{{ {given} call (r), store, (a); }}"
+    run_ptx(body, out, shared=function, checks=Check.ALL)
+    assert out.tolist() == [42] * 32
+
+
 def test_registers_of_a_function_begin_without_a_value() -> None:
     function = """
     .func (.param .b32 r) f(.param .b32 a) { .reg .b32 %x<4>; .reg .pred %q;
