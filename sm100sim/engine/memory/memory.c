@@ -2,6 +2,7 @@
  *
  * s[0] is the address, imm its offset.  A vector has one register per element: d of a load, s[1..] of a store. */
 #include "memory/address.h"
+#include "memory/timing.h"
 
 static Access access_of(const Ins *i, u32 elements, Acc acc) {
   const MemoryForm *f = &i->form.memory;
@@ -137,6 +138,15 @@ static bool is_block(const Ins *i, const Places *at, u32 elements) {
   return at->row && elements == 1 && f->bytes * 8 == f->register_bits && (f->bytes == 4 || f->bytes == 8);
 }
 
+static bool in_another_cta(const Ctx *c, const Places *at) {
+  if (at->own || at->outside)
+    return false;
+  for (u32 l = 0; l < LANES; l++)
+    if (c->mask >> l & 1 && at->owner[l] && at->owner[l] != c->cta)
+      return true;
+  return false;
+}
+
 static Step op_ld(Ctx *c, const Ins *i) {
   u32 n = i->nd;
   Places at;
@@ -147,6 +157,8 @@ static Step op_ld(Ctx *c, const Ins *i) {
   observe(c, &at, ACC_READ, i->form.memory.order);
   if (i->form.memory.order)
     note_poll(c->cl);
+  if (in_another_cta(c, &at))
+    c->sp->t += T_REMOTE;
   u32 bytes = i->form.memory.bytes, bits = i->form.memory.register_bits;
   if (is_block(i, &at, n))
     memcpy(c->r + i->d[0], at.p[0], LANES * bytes);

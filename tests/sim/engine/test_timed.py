@@ -58,3 +58,28 @@ def test_a_copy_takes_its_time(mode: str, early: int) -> None:
     at = -(source.ctypes.data // 4) % 4
     run_ptx(COPY, source[at : at + 8], out, shared=SMEM, smem=128, mode=mode)
     assert out.tolist() == [early, 2]
+
+
+RING = """
+mov.u32 %r0, %tid.x; mov.u32 %r1, dyn; mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1;
+setp.ne.u32 %q0, %r0, 0; @!%q0 mbarrier.init.shared.b64 [%r1], 1;
+fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;
+@%q0 bra END;
+st.shared.u32 [%r1+8], %r2; mapa.shared::cluster.u32 %r4, %r1, %r3;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q5, [%r1], 0; @!%q5 bra AGAIN;
+ld.shared::cluster.u32 %r5, [%r4+8];
+mul.wide.u32 %rd1, %r2, 4; add.s64 %rd1, %rd1, %p0; st.global.u32 [%rd1], %r5;
+END:
+"""
+"""Two CTAs tell one another that their words are there, read them, and end."""
+
+
+def test_a_cta_does_not_end_while_its_neighbour_that_began_as_early_still_reads() -> None:
+    """A load from another CTA takes as long as an arrival there; at once, the first one is gone."""
+    out = np.zeros(2, np.uint32)
+    two = (2, 1, 1)
+    run_ptx(RING, out, grid=two, cluster=two, shared=SMEM, smem=64, mode="timed")
+    assert out.tolist() == [1, 0]
+    with pytest.raises(SimulationFault, match="has exited"):
+        run_ptx(RING, out, grid=two, cluster=two, shared=SMEM, smem=64, mode="fast")
