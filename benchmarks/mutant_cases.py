@@ -69,6 +69,11 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(CAUSAL, 192, ((100, 1140),), 1, num_qo=1, growth=0.016, **ROPE8),
         featured(CAUSAL, 192, ((300, 70),), 1, num_qo=1, **ROPE8),
     ),
+    "2q-fp8": (
+        dense(300, 1790, 128, causal=True, growth=0.016, dtype=FP8),
+        dense(300, 760, 128, causal=True, dtype=FP8),
+        dense(600, 70, 128, causal=True, dtype=FP8),
+    ),
     "1q-tokens": (
         featured(TOKENS, 128, ((100, 1790),), 1, dtype=FP8, num_qo=1, growth=0.016),
         featured(TOKENS, 128, ((100, 1660),), 1, dtype=FP8, num_qo=1, growth=0.016),
@@ -123,7 +128,8 @@ that could be at fault."""
 
 BASES: Final = {
     "2q-persistent-plain": "2q-persistent", "2q-dynamic": "2q-persistent",
-    "2q-pages": "2q", "2q-rope": "2q", "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
+    "2q-pages": "2q", "2q-rope": "2q", "2q-fp8": "2q",
+    "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "pair256-dynamic": "pair256-pages",
     "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",

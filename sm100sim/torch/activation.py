@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from ..host.device_model import DEFAULT_SM_COUNT
+from ..host.device_model import DEFAULT_SM_COUNT, DeviceModel
 
 CAPABILITIES = (90, 100)
 """Compute capabilities that the device may have, times ten."""
@@ -76,9 +76,12 @@ def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
     from .graphs import Graph, capturing
 
     name = f"virtual sm_{capability[0]}{capability[1]}a"
+    facts = DeviceModel(sm_count=sm_count).attributes
     properties = SimpleNamespace(
         major=capability[0], minor=capability[1], multi_processor_count=sm_count, name=name,
-        L2_cache_size=2**27,
+        L2_cache_size=2**27, warp_size=facts[10], max_threads_per_multi_processor=facts[39],
+        regs_per_multiprocessor=facts[82], shared_memory_per_block=facts[8],
+        shared_memory_per_block_optin=facts[97], shared_memory_per_multiprocessor=facts[81],
     )  # fmt: skip
 
     def always(value: Any = None) -> Callable[..., Any]:

@@ -109,6 +109,7 @@ OWN: dict[str, set[str]] = {
     "2q-pages": {"drop-fence-proxy", "drop-bar-warp-sync"},
     "2q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
     "1q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
+    "2q-fp8": {"drop-wait", "drop-copy", "drop-commit", "early-commit", "a-k-step+", "b-k-step+"},
     "1q-tokens": {"drop-arrive", "drop-copy", "copy-signals-neighbour", "drop-init"},
     "pair256-tokens": {"drop-wait", "drop-arrive", "drop-copy", "copy-signals-neighbour"},
     "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},

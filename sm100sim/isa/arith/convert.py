@@ -189,13 +189,12 @@ def _pair(lo: Lowering, ins: Instr, to: str) -> None:
 
 
 def _repack(lo: Lowering, ins: Instr, to: str, source: str) -> None:
-    """Small formats to f16x2 (ue8m0: bf16x2), exact; f16x2, bf16x2 to small formats, rounded."""
+    """Small formats to f16x2 (ue8m0: not), bf16x2, exact; f16x2, bf16x2 to small ones, rounded."""
     mods = Mods(ins)
     _take_types(mods, to, source)
     widening = to in ("f16x2", "bf16x2")
-    if widening and to != ("bf16x2" if source == "ue8m0x2" else "f16x2"):
-        raise lo.fail(f"cvt from .{source} to .{to} is not supported")
-    if not widening and source not in ("f16x2", "bf16x2"):
+    wide = source in ("f16x2", "bf16x2")
+    if wide == widening or (source, to) == ("ue8m0x2", "f16x2"):
         raise lo.fail(f"cvt from .{source} to .{to} is not supported")
     rounding = mods.one_of(*(("rz", "rp") if to == "ue8m0x2" else ("rn",)))
     relu, satfinite = "ue8m0x2" not in (to, source) and mods.take("relu"), mods.take("satfinite")

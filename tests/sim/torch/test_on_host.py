@@ -92,6 +92,8 @@ def test_the_device_is_the_one_that_was_asked_for() -> None:
     with on_host(capability=90, sm_count=3), torch.cuda.device(0):
         properties = torch.cuda.get_device_properties("cuda")
         assert (properties.major, properties.multi_processor_count) == (9, 3)
+        assert properties.shared_memory_per_block_optin == 232_448
+        assert properties.shared_memory_per_multiprocessor == 233_472
         for kind in (torch.cuda.Stream, torch.cuda.device):
             assert isinstance(kind, type)  # so that annotations may say `Stream | None`
         with torch.cuda.device(0):
