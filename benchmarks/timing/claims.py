@@ -231,10 +231,6 @@ GROUPS: Final = {
     "masks": "A mask: time over time",
     "lengths": "Lengths, the shape of the curve: time per work over that of the longest",
 }
-BEFORE: Final = ("15be3c84", "64c081e5", "89f2bcb0", "b04845a1", "db248edd", "dddc308f")
-"""States of the machine in which exponentials took a B200 8 cycles more than since."""
-COPIES: Final = ("975cfb2f", "ca692b55")
-"""States of the machine in which a copy took 640 cycles beyond its rows, and a row 1.5."""
 TARGET: Final = 0.03
 """How far a ratio may be off."""
 
@@ -242,8 +238,6 @@ TARGET: Final = 0.03
 def section(rows: Sequence[Row]) -> list[str]:
     """The tables of the page: every claim, hit or missed."""
     found = {row["name"]: row["ratios"] for row in rows}
-    marks = {row["name"]: " *" * (row.get("model") in BEFORE) + " †" * (row.get("model") in COPIES)
-             for row in rows}  # fmt: skip
     hits = [claim for claim in CLAIMS if claim.name in found and off(claim, found) <= TARGET]
     inside = [claim for claim in CLAIMS if claim.name in found and _inside(claim, found)]
     lines = [
@@ -251,9 +245,6 @@ def section(rows: Sequence[Row]) -> list[str]:
         f"{len(inside)} with the published value in the band of the draws. Mean size of the error "
         f"{sum(off(c, found) for c in CLAIMS if c.name in found) / max(len(found), 1):.1%}.",
         *_orders(found),
-        f"{[*marks.values()].count(' *')} of them, marked *, were predicted before the latency of "
-        f"an exponential fell by 8 cycles (see above), {[*marks.values()].count(' †')}, marked †, "
-        "before copies had better sources ([timing_mainloop.md](timing_mainloop.md)).",
     ]
     for group, title in GROUPS.items():
         lines += ["", f"{title}:", "", "| what | published | predicted | band | error | source |",
@@ -269,7 +260,7 @@ def section(rows: Sequence[Row]) -> list[str]:
             band = Band.of(ratios[1:])
             lines.append(
                 f"| {claim.name} | {claim.published:.3f} | "
-                f"{ratios[0]:.3f}{marks[claim.name]} | "
+                f"{ratios[0]:.3f} | "
                 f"{band.low:.3f}–{band.high:.3f} | {ratios[0] / claim.published - 1:+.1%} | "
                 f"{claim.source} |"
             )

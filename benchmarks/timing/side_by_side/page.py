@@ -67,8 +67,9 @@ def ratio(row: Row, base: Row) -> Band:
     return Band.of([a / b for a, b in zip(row["cycles"][1:], base["cycles"][1:], strict=True)])
 
 
-NOW: Final = ("d451a46e", "6c4bd19e", "a25460a1")
-"""States of the machine that are one: they give these rows the same cycles."""
+NOW: Final = ("d451a46e", "6c4bd19e", "a25460a1", "2a70fc5f")
+"""States of the machine that are one: the first has another latency between the CTAs of a cluster,
+and its rows are of kernels without clusters; the others differ in Hopper's chips."""
 
 
 def named(row: Row) -> str:
@@ -217,7 +218,11 @@ def models(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         by[row["model"]] = by.get(row["model"], 0) + 1
     told = ", ".join(f"{name} ({count} rows)" for name, count in sorted(by.items()))
-    yield f"State of the clocked machine, by a digest of its sources and chips: {told}."
+    yield (
+        f"State of the clocked machine, by a digest of its sources and chips: {told}. {NOW[0]} has "
+        "another latency between the CTAs of a cluster, and its rows are of kernels without "
+        "clusters; the others differ in Hopper's chips. Repeated on the last, rows are the same."
+    )
     yield f"An executed cluster deviates from start, tiles and keys by {most(rows):.1%} at most."
 
 

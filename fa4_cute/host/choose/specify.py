@@ -88,7 +88,8 @@ def _specified_sm100(
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
     problem = problem.with_splits(splits.num_splits if splits else 1)
     joined = None
-    if problem.features.split is None:
+    if problem.features.split is None and posed.features.num_splits is None:
+        # Of so many splits as asked for, the results must not depend on the batch.
         count = problem.features.count
         joined = choose_blackwell_partition(spec, posed.sizes, posed.sms, count)
     if problem.variant != spec.variant:
