@@ -19,7 +19,7 @@ const Rule *smem_desc_decode(u64 x, SmemDesc *d) {
          "reserved bits (14-15, 30-31, 53-60) must be 0; an address step may have carried into them");
   if (bits_of(x, 46, 3) != 1)
     RULE("smem-desc-constant", "bits 46-48 must be 0b001");
-  if (bits_of(x, 49, 3))
+  if (bits_of(x, 49, 3) && d->swizzle != SWZ_NONE) /* without a swizzle the ISA gives it no meaning; Triton sets it */
     RULE("smem-desc-base-offset", "a base offset other than 0 is not modelled");
   if (bits_of(x, 52, 1))
     RULE("smem-desc-lbo-mode", "absolute leading-dimension mode (bit 52) does not exist on sm_100a");

@@ -133,12 +133,14 @@ def test_the_scale_of_v_is_the_last_parameter() -> None:
 
 
 def test_only_the_hand_over_of_p_pays_for_a_memory_barrier_in_a_pair() -> None:
-    """Arrivals that hand over Tensor Memory need none."""
-    ptx = compiled(PAIR).ptx
-    assert len(re.findall(r"mbarrier\.arrive\.release\.cluster", ptx)) == 1
-    assert len(re.findall(r"mbarrier\.arrive\.relaxed\.cluster", ptx)) > 1
-    assert "tcgen05" in ptx
-    assert "cta_group::1" not in ptx
+    """Arrivals that hand over Tensor Memory need none; P of head dim 512 lies in shared memory."""
+    in_memory = Depth512Spec.for_attention(BF16, 512, causal=True, return_lse=True)
+    for spec, count in ((PAIR, 0), (in_memory, 1)):
+        ptx = compiled(spec).ptx
+        assert len(re.findall(r"mbarrier\.arrive\.release\.cluster", ptx)) == count
+        assert len(re.findall(r"mbarrier\.arrive\.relaxed\.cluster", ptx)) > 1
+        assert "tcgen05" in ptx
+        assert "cta_group::1" not in ptx
 
 
 def test_tensor_memory_of_a_pair_is_freed_after_the_last_cluster_barrier() -> None:
