@@ -1,8 +1,8 @@
 """One or two Q tiles per CTA: the rules of dispatch as a table, tried from the top.
 
-They decide where nothing is predicted, or predictions are close (``sm100_selection``), and where
-one Q tile holds all queries: the tables, made with 1,024 keys and more, had two tiles of head dim
-64 ahead with 512, and clusters executed for that problem did not.
+They decide where nothing is predicted, or predictions are close (``sm100_selection``), where one Q
+tile holds all queries, and with few keys: the tables, made with 1,024 keys and more, had two tiles
+of head dim 64 ahead with 512, and clusters executed for that problem did not.
 
 Two Q tiles share every K and V tile that is loaded, and their softmax warp groups run during each
 other's MMAs. A single Q tile overlaps them the same way, by halving the keys instead of the

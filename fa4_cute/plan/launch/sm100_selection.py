@@ -41,7 +41,7 @@ from .tiles import TileShape
 
 BlackwellSpec = KernelSpec | Depth512Spec
 FEW_KEYS: Final = 1024
-"""Keys with which start and end of a query tile count most."""
+"""Keys with which start and end of a query tile count most; the fewest of a prediction."""
 MANY_ROUNDS: Final = 4 * LONG_PROMPT
 """Queries with which every SM takes many query tiles."""
 CLEAR: Final = 0.9
@@ -143,7 +143,7 @@ def choose_blackwell_query_tiles(
     spec: KernelSpec, sizes: AttentionSizes, num_sms: int, asked: int | None = None
 ) -> QueryTiles:
     """Return how many Q tiles a CTA takes: as predicted, or by the rules where both take about
-    as long or nothing is predicted.
+    as long, or nothing is predicted: with fewer keys than the tables were made of, too.
 
     Args:
         spec: the kernel with two Q tiles. sizes, num_sms: of the call.
@@ -152,7 +152,7 @@ def choose_blackwell_query_tiles(
     ruled = choose_query_tiles(spec.config, sizes, asked)
     config, causal = spec.config, spec.variant.causal
     rows = [_row_of(spec, kernel) for kernel in ("1q", "2q")]
-    if ruled.is_final or None in rows or _is_empty(sizes):
+    if ruled.is_final or None in rows or sizes.seqlen_k < FEW_KEYS or _is_empty(sizes):
         return ruled
     one, two = (
         QueryTileLoad.of(of, sizes, num_sms, causal=causal).best_cycles(row)

@@ -108,6 +108,15 @@ def test_a_cta_has_as_many_query_tiles_as_is_predicted_to_be_sooner_done() -> No
     assert "with one Q tile" in many.text
 
 
+def test_rules_decide_with_fewer_keys_than_were_predicted() -> None:
+    """A table that starts at 1,024 keys does not say what 100 cost."""
+    few = replace(SHORT, batch=1, seqlen_q=70, seqlen_k=100, num_q_heads=4, num_kv_heads=2,
+                  head_dim=64, head_dim_v=64)  # fmt: skip
+    found: Any = require(choose(few)).query_tiles
+    assert found.num_qo == 1
+    assert "predicted" not in found.text
+
+
 def two_tiles(problem: Problem) -> FA4Config:
     config = require(choose(replace(problem, num_qo=2))).spec.config
     assert isinstance(config, FA4Config)
