@@ -16,7 +16,7 @@ from benchmarks.originals.inputs import result, written
 from benchmarks.originals.launches import Heard, LaunchFacts, hearing, launch_facts
 from benchmarks.originals.machine_code import Cycles, facts_of_ptx, predicted
 from benchmarks.originals.programs import built
-from benchmarks.timing.side_by_side.callers import SMS
+from fa4_cute.plan.facts.hardware import SM_COUNT
 from sm100sim.command.program import run_program
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
@@ -131,7 +131,7 @@ def compared(original: Original) -> Row:
     out, own = None, None
     if original.counterpart:
         with hearing() as heard:
-            out = call(given, num_sms=SMS).out
+            out = call(given, num_sms=SM_COUNT).out
         own = side(out, exact, None, heard)
     results = {release: theirs(original, release, given) for release in original.releases}
     return Row(

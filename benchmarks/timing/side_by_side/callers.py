@@ -32,8 +32,8 @@ from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.host.activation import runtime
 from sm100sim.launch_request import LaunchRequest
-from sm100sim.options import RunOptions, run_options
-from sm100sim.run import before_launch, run
+from sm100sim.options import RunOptions
+from sm100sim.run import run
 from sm100sim.timing.sass.tools import version as made_by
 
 SMS: Final = 148
@@ -138,23 +138,9 @@ Hear = Callable[[LaunchRequest], Any]
 
 def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:
     few = partial(pack_launch, num_sms=SMS)
-
-    def seen(request: LaunchRequest, given: RunOptions) -> tuple[LaunchRequest, RunOptions]:
-        if not heard:
-            heard.append(request)
-            hear(request)
-            heard.clear()
-        return request, given
-
-    heard: list[LaunchRequest] = []
     options = {**dict(column.options), "arch": "sm_100a"}
     call = cast("partial[Any]", ours(problem, tensors))
-    with (
-        mock.patch.object(compute, "pack_launch", few),
-        before_launch(seen),
-        run_options(mode="fast", checks=0),
-        recording([], others=False),
-    ):
+    with mock.patch.object(compute, "pack_launch", few), others.heard_by(hear):
         call.func(*call.args, **call.keywords, **options)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -54,6 +55,23 @@ STUB: Final = "".join(
     f"int {name}(void) {{ return 1; }}\n" for name in ("cuGetErrorString", "cuTensorMapEncodeTiled")
 )
 """What it calls of the driver; the simulator brings the one that runs."""
+
+
+@contextmanager
+def heard_by(hear: Hear) -> Iterator[None]:
+    """Tell ``hear`` of this thread's launches, but for those that it makes itself; then they run,
+    unrecorded."""
+    busy: list[bool] = []
+
+    def seen(request: LaunchRequest, given: RunOptions) -> tuple[LaunchRequest, RunOptions]:
+        if not busy:
+            busy.append(True)
+            hear(request)
+            busy.clear()
+        return request, given
+
+    with before_launch(seen), run_options(mode="fast", checks=0), recording([], others=False):
+        yield
 
 
 def launched(words: Sequence[str], hear: Hear, having: str = "tcgen05.mma") -> None:
@@ -154,23 +172,9 @@ def gluon(problem: Problem, tensors: Tensors, hear: Hear, sms: int) -> None:
         p.head_dim not in GLUON_DIMS
     ):  # fmt: skip
         raise NotImplementedError("its tests have 16-bit numbers, no pages or packing, 64 and 128")
-    busy: list[bool] = []
-
-    def seen(request: LaunchRequest, given: RunOptions) -> tuple[LaunchRequest, RunOptions]:
-        if not busy:
-            busy.append(True)
-            hear(request)
-            busy.clear()
-        return request, given
-
     sm100sim.triton.activate(sm_count=sms)
     try:
-        with (
-            cuda_tensors_on_host(sms, claim_cuda=True),
-            before_launch(seen),
-            run_options(mode="fast", checks=0),
-            recording([], others=False),
-        ):
+        with cuda_tensors_on_host(sms, claim_cuda=True), heard_by(hear):
             q, k, v = (tensors[name].transpose(1, 2).contiguous() for name in "qkv")
             gluon_example().attention_forward(q, k, v, p.causal, p.head_dim**-0.5)
     finally:
