@@ -27,9 +27,9 @@ def _form(lo: Lowering, mods: Mods, *, store: bool) -> tuple[str, int, Space, in
     if not packed:
         mods.one_of("b16" if shape == "m8n8" else "b8")
     mods.done()
-    if bool(packed) < (shape == "m8n16") or bool(packed) > (shape in ("m8n16", "m16n16")):
+    if (packed and shape == "m8n8") or (shape == "m8n16" and not packed):
         raise lo.fail(".b8x16 exists with .m16n16 and .m8n16, and .m8n16 with .b8x16 only")
-    if shape in ("m8n8", "m8n16") and not (trans and packed):
+    if shape == "m8n8" or (shape == "m8n16" and not trans):
         return ("b16_trans" if trans else "b16"), count, space, packed
     if not trans or shape == "m8n16" or (shape == "m16n16" and count == 4):
         raise lo.fail(
