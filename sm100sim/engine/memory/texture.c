@@ -243,35 +243,48 @@ static Step give(Ctx *c, const Ins *i, const Fetch fetch[LANES], bool channels, 
   return STEP_NEXT;
 }
 
+/* The texels of one corner by lane, NULL in the border, and their weights; without a weight only `all` reads one. */
+static Step read_corner(Ctx *c, const Fetch fetch[LANES], u32 corner, bool all, const u8 *texel[LANES],
+                        double weight[LANES]) {
+  Places at = {.outside = true};
+  Ctx d = *c; /* the lanes that read a texel */
+  d.mask = 0;
+  FOR_LANES (c->mask, l) {
+    const TextureRecord *t = fetch[l].t;
+    i64 offset;
+    weight[l] = corner_of(&fetch[l], corner, &offset);
+    texel[l] = NULL;
+    if (offset < 0 || (weight[l] <= 0 && !all))
+      continue;
+    at.len = (u32)t->channels * t->channel_bytes;
+    if (!(texel[l] = at.p[l] = texture_bytes(c, t, (u64)offset, at.len, false, l)))
+      return STEP_FAULT;
+    d.mask |= 1u << l;
+  }
+  if (d.mask)
+    observe_by(&d, &at, ACC_READ, 0, PROXY_TEXTURE);
+  return STEP_NEXT;
+}
+
+static double value_of(const TextureRecord *t, const u8 *texel, u32 channel) {
+  return texel ? channel_of(t, texel, channel) : (double)f32_of(t->border[channel]);
+}
+
 /* d: four channels; s: handle, {layer}, coordinates. */
 static Step op_tex(Ctx *c, const Ins *i) {
   Fetch fetch[LANES];
-  double sum[4][LANES] = {0};
+  const u8 *texel[LANES];
+  double weight[LANES], sum[4][LANES] = {0};
+  Step s;
   FOR_LANES (c->mask, l)
     if (!fetch_of(c, i, l, false, &fetch[l]))
       return STEP_FAULT;
-  Ctx d = *c; /* the lanes that read a texel */
   for (u32 corner = 0; corner < 1u << i->form.texture.rank; corner++) {
-    Places at = {.outside = true};
-    d.mask = 0;
-    FOR_LANES (c->mask, l) {
-      const TextureRecord *t = fetch[l].t;
-      i64 offset;
-      double weight = corner_of(&fetch[l], corner, &offset);
-      if (weight <= 0)
-        continue;
-      at.len = (u32)t->channels * t->channel_bytes;
-      const u8 *texel = NULL;
-      if (offset >= 0) {
-        if (!(texel = at.p[l] = texture_bytes(c, t, (u64)offset, at.len, false, l)))
-          return STEP_FAULT;
-        d.mask |= 1u << l;
-      }
-      for (u32 k = 0; k < t->channels; k++)
-        sum[k][l] += weight * (texel ? channel_of(t, texel, k) : (double)f32_of(t->border[k]));
-    }
-    if (d.mask)
-      observe_by(&d, &at, ACC_READ, 0, PROXY_TEXTURE);
+    if ((s = read_corner(c, fetch, corner, false, texel, weight)) != STEP_NEXT)
+      return s;
+    FOR_LANES (c->mask, l)
+      for (u32 k = 0; weight[l] > 0 && k < fetch[l].t->channels; k++)
+        sum[k][l] += weight[l] * value_of(fetch[l].t, texel[l], k);
   }
   return give(c, i, fetch, true, sum);
 }
@@ -281,8 +294,10 @@ static Step op_tex(Ctx *c, const Ins *i) {
 static Step op_tld4(Ctx *c, const Ins *i) {
   static const u32 corners[] = {2, 3, 1, 0};
   Fetch fetch[LANES];
-  double found[4][LANES];
+  const u8 *texel[LANES];
+  double weight[LANES], found[4][LANES];
   u32 channel = (u32)i->imm;
+  Step s;
   FOR_LANES (c->mask, l) {
     if (!fetch_of(c, i, l, true, &fetch[l]))
       return STEP_FAULT;
@@ -290,25 +305,11 @@ static Step op_tld4(Ctx *c, const Ins *i) {
       return fault(c, "texture", "channel %u (lane %u) of %u; what is read there is not documented", channel, l,
                    fetch[l].t->channels);
   }
-  Ctx d = *c; /* the lanes that read a texel */
   for (u32 k = 0; k < 4; k++) {
-    Places at = {.outside = true};
-    d.mask = 0;
-    FOR_LANES (c->mask, l) {
-      const TextureRecord *t = fetch[l].t;
-      i64 offset;
-      corner_of(&fetch[l], corners[k], &offset);
-      found[k][l] = (double)f32_of(t->border[channel]);
-      if (offset < 0)
-        continue;
-      at.len = (u32)t->channels * t->channel_bytes;
-      if (!(at.p[l] = texture_bytes(c, t, (u64)offset, at.len, false, l)))
-        return STEP_FAULT;
-      found[k][l] = channel_of(t, at.p[l], channel);
-      d.mask |= 1u << l;
-    }
-    if (d.mask)
-      observe_by(&d, &at, ACC_READ, 0, PROXY_TEXTURE);
+    if ((s = read_corner(c, fetch, corners[k], true, texel, weight)) != STEP_NEXT)
+      return s;
+    FOR_LANES (c->mask, l)
+      found[k][l] = value_of(fetch[l].t, texel[l], channel);
   }
   return give(c, i, fetch, false, found);
 }
