@@ -113,6 +113,14 @@ class AttentionTmem(TmemMap):
         lender = self.s(1 - chain if self.crosses else chain)
         return Region(f"P{chain}", lender.start, self.p_columns)
 
+    def last_p(self) -> Region:
+        """The last P of chain 0 where the chains end apart: the high columns of its own S.
+
+        P of chain 1 lies in the low ones. So the last S of chain 1 need not wait for it.
+        """
+        own = self.s(0)
+        return Region("P0 (last)", own.end - self.p_columns, self.p_columns)
+
     def borrow_s_for_lse(self, chain: int) -> Region:
         """1Q: row max and row sum of a chain, once its S is dead."""
         return Region(f"LSE{chain}", self.s(chain).start, LSE_COLUMNS)

@@ -76,6 +76,7 @@ class IssueOrder:
 
     num_qo: int
     crosses: bool = False
+    ends_apart: bool = False
 
     @property
     def keys_ahead(self) -> bool:
@@ -87,31 +88,46 @@ class IssueOrder:
         """Whether the key tiles are dealt out to the chains, so that chain 1 may have one fewer."""
         return self.num_qo == 1
 
+    @property
+    def longest(self) -> int:
+        """The chain that has no fewer key tiles than the other."""
+        return NUM_CHAINS - 1 if self.ends_apart else 0
+
+    def may_lack_one(self, chain: int) -> bool:
+        """Return whether ``chain`` may have a key tile fewer than the other."""
+        return (self.deals_out or self.ends_apart) and chain != self.longest
+
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``."""
         return 0 if self.deals_out else chain
 
-    def num_tiles(self, chain: int, num_key_tiles: Any) -> Any:
-        """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes."""
+    def num_tiles(self, chain: int, num_key_tiles: Any, num_hidden: Any = 0) -> Any:
+        """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes.
+
+        Chain 0 leaves out the last ``num_hidden``, one or none, where the chains end apart.
+        """
         if self.deals_out:
             return (num_key_tiles + (NUM_CHAINS - 1 - chain)) // NUM_CHAINS
+        if self.ends_apart and chain != self.longest:
+            return num_key_tiles - num_hidden
         return num_key_tiles
 
     def key_tile(self, chain: int, n: Any) -> Any:
         """Return the number of the ``n``-th key tile of ``chain``."""
         return n * NUM_CHAINS + chain if self.deals_out else n
 
-    def issues(self, num_key_tiles: int) -> Iterator[Issue]:
+    def issues(self, num_key_tiles: int, num_hidden: int = 0) -> Iterator[Issue]:
         """Yield the accumulations in the order of the MMA role."""
         steps = list(self._steps(num_key_tiles))
         ahead = 2 if self.crosses else 1
+        taken = self.num_tiles(0, num_key_tiles, num_hidden)
         for i in range(len(steps) + ahead):
             if i < len(steps):
-                yield self._issue("S", *steps[i])
+                yield from self._issue("S", *steps[i], taken)
             if ahead <= i:
-                issue = self._issue("O", *steps[i - ahead])
-                is_last = i - ahead == len(steps) - 1
-                yield replace(issue, releases=issue.releases and not is_last)
+                for issue in self._issue("O", *steps[i - ahead], taken):
+                    is_last = i - ahead == len(steps) - 1
+                    yield replace(issue, releases=issue.releases and not is_last)
 
     def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
         """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""
@@ -129,10 +145,13 @@ class IssueOrder:
                 if n < self.num_tiles(chain, num_key_tiles):
                     yield chain, n
 
-    def _issue(self, product: str, chain: int, n: int) -> Issue:
-        first = self.deals_out or chain == 0
+    def _issue(self, product: str, chain: int, n: int, taken: int) -> Iterator[Issue]:
+        """Yield the product, or nothing where chain 0, which takes ``taken`` tiles, has ended."""
+        if chain == 0 and n >= taken:
+            return
+        first = self.deals_out or chain == 0 or n >= taken
         last = self.deals_out or chain == NUM_CHAINS - 1
-        return Issue(
+        yield Issue(
             product=product,
             chain=chain,
             query_tile=self.query_tile(chain),
@@ -148,12 +167,13 @@ class OneChain:
     """The key tiles of a kernel with a single chain, number 0, which takes them all."""
 
     deals_out: ClassVar[bool] = False
+    ends_apart: ClassVar[bool] = False
 
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``: there is one."""
         return 0
 
-    def num_tiles(self, chain: int, num_key_tiles: Any) -> Any:
+    def num_tiles(self, chain: int, num_key_tiles: Any, num_hidden: Any = 0) -> Any:
         """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes: all."""
         return num_key_tiles
 

@@ -152,7 +152,17 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo, self.config.crosses)
+        return IssueOrder(self.config.num_qo, self.config.crosses, self.ends_apart)
+
+    @property
+    def ends_apart(self) -> bool:
+        """Whether the first Q tile leaves out the last key tile where its rows see nothing of it.
+
+        With fp8 operands, where the softmax is the limit, it is predicted to gain nothing; their
+        scales per token would have to be given back for every key tile all the same.
+        """
+        is_wide = self.config.qkv_dtype_size > 1
+        return self.config.crosses and is_wide and self.variant.ends_by_row
 
     @property
     def holds_base(self) -> bool:
