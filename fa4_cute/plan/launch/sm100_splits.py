@@ -30,6 +30,8 @@ from .split_selection import CLUSTER_DEPTHS, CLUSTER_SIZES, SplitChoice
 
 LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
+FEW_SPLITS: Final = 8
+"""Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
 
 class BlackwellSplits(NamedTuple):
@@ -127,8 +129,10 @@ def choose_blackwell_splits(
         worth = CLEAR
     if most < 2:
         return None
-    counts = (*split_candidates(units, num_sms, most), *CLUSTER_SIZES)
-    best = min(counts, key=load.best_cycles)
+    best = min(split_candidates(units, num_sms, most), key=load.best_cycles)
+    other = min(range(2, min(FEW_SPLITS, most) + 1), key=load.best_cycles)
+    if load.best_cycles(other) < WORTH * load.best_cycles(best):
+        best = other
     ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {units} CTAs"
     if load.best_cycles(best) > worth * load.cycles(1):
         return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)

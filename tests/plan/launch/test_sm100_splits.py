@@ -44,6 +44,18 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
 
 
 @pytest.mark.parametrize(
+    ("units", "head_dim", "keys", "splits"),
+    # 48 fill 148 SMs with three splits, and take longer than two in a cluster; 320 are three rounds
+    [(48, 128, 4096, 2), (320, 64, 16384, 4), (16, 128, 16384, 9), (256, 64, 8192, 1)],
+)
+def test_few_splits_are_tried_that_do_not_fill_all_sms(
+    units: int, head_dim: int, keys: int, splits: int
+) -> None:
+    step = Problem("bf16", units, 1, keys, 4, 1, head_dim, head_dim)
+    assert chosen(step).num_splits == splits
+
+
+@pytest.mark.parametrize(
     ("changes", "count", "where"),
     [
         ({}, 2, CLUSTER),
