@@ -50,6 +50,8 @@ PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
 LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
+FEW_SPLITS: Final = 8
+"""Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,9 @@ def choose_blackwell_splits(
         return None
     load = DecodingLoad.of(spec, sizes, num_sms, row)
     best = min(split_candidates(load.units, num_sms, most), key=load.best_cycles)
+    other = min(range(2, min(FEW_SPLITS, most) + 1), key=load.best_cycles)
+    if load.best_cycles(other) < WORTH * load.best_cycles(best):
+        best = other
     ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {load.units} CTAs"
     if load.best_cycles(best) > WORTH * load.cycles(1):
         return KeySplits(1, f"{ctas}, and no fewer with more")

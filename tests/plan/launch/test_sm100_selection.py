@@ -168,3 +168,15 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
     few = require(choose(replace(step, batch=4)))
     assert few.num_splits > 2
     assert few.split.partition is Partition.WORKSPACE
+
+
+@pytest.mark.parametrize(
+    ("units", "head_dim", "keys", "splits"),
+    # 48 fill 148 SMs with three splits, and take longer than two in a cluster; 320 are three rounds
+    [(48, 128, 4096, 2), (320, 64, 16384, 4), (16, 128, 16384, 9), (256, 64, 8192, 1)],
+)
+def test_few_splits_are_tried_that_do_not_fill_all_sms(
+    units: int, head_dim: int, keys: int, splits: int
+) -> None:
+    step = Problem("bf16", units, 1, keys, 4, 1, head_dim, head_dim)
+    assert require(choose(step)).num_splits == splits

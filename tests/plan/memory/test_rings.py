@@ -145,7 +145,7 @@ def test_the_slot_that_the_next_q_waits_for_is_free_after_all_scores_and_before_
         loads = [load for load in loads if load[0] == "K"]
     product, tile = loads[-slots_since_scores(config)]
     issues = list(order.issues(num_tiles))
-    readers = {"K": "S", "V": "O"}
-    freed = max(i for i, x in enumerate(issues) if (x.product, x.key_tile) == (readers[product], tile))
+    reader = ({"K": "S", "V": "O"}[product], tile)
+    freed = max(i for i, x in enumerate(issues) if (x.product, x.key_tile) == reader)
     assert freed >= max(i for i, x in enumerate(issues) if x.product == "S")
     assert freed < max(i for i, x in enumerate(issues) if x.product == "O") - 1 or num_tiles == 1
