@@ -206,7 +206,7 @@ def issue_ahead(ctx: KernelContext) -> None:
             if tile == 1:
                 ctx.mbars.scores_read(0).wait(ctx.step(0, Int32(0)))
                 tmem.fence_after_thread_sync()
-            if cutlass.const_expr(order.may_lack_one(0)):
+            if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.first_chain(k, tile)
                 else:
@@ -217,7 +217,7 @@ def issue_ahead(ctx: KernelContext) -> None:
             k, v = after_key(config, k, v)
             issuer.wait_values(v, tile - 1)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
-            if cutlass.const_expr(order.may_lack_one(0)):
+            if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.second_chain(key, tile)
             else:
@@ -227,7 +227,7 @@ def issue_ahead(ctx: KernelContext) -> None:
             k, v = after_value(config, k, v)
         issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
-            if cutlass.const_expr(order.may_lack_one(chain)):
+            if cutlass.const_expr(order.ends_early(chain)):
                 if num_tiles == ctx.num_tiles(chain):
                     issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
             else:

@@ -112,7 +112,7 @@ def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: In
     last there is none: chain 1 overwrites what P V of the tile before read. That is over, since the
     factor of this tile has been read (``wait_for_factor_read``): the correction says so after it.
     """
-    if cutlass.const_expr(ctx.order.may_lack_one(chain)):
+    if cutlass.const_expr(ctx.order.ends_early(chain)):
         if tile < ctx.num_tiles(chain) - 1:
             ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
     elif cutlass.const_expr(chain == 0):

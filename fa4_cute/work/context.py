@@ -103,16 +103,6 @@ class AttentionContext(ABC):
         again = replace(again, num_key_tiles=kept.num_key_tiles, num_hidden=kept.num_hidden)
         return replace(self, work=again)
 
-    def of_chain(self, chain: int) -> Self:
-        """Return the context in which the work has the key tiles that ``chain`` takes alone.
-
-        So chain 0 holds one count where the chains end apart, not two.
-        """
-        if not (self.order.ends_apart and self.order.may_lack_one(chain)):
-            return self
-        own = replace(self.work, num_key_tiles=self.num_tiles(chain), num_hidden=0)
-        return replace(self, work=own)
-
     def slice_start(self, size: int) -> Int32 | int:
         """Return where the CTA's slice begins in what a pair of CTAs divides: here it is all."""
         return 0
@@ -165,6 +155,16 @@ class KernelContext(TmemContext):
         """How the key tiles go to the chains."""
         return self.spec.issue_order
 
+    def of_chain(self, chain: int) -> Self:
+        """Return the context in which the work has the key tiles that ``chain`` takes alone.
+
+        So chain 0 holds one count where the chains end apart, not two.
+        """
+        if not self.order.ends_early(chain):
+            return self
+        own = replace(self.work, num_key_tiles=self.num_tiles(chain), num_hidden=0)
+        return replace(self, work=own)
+
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first K tile uses."""
         config, tiles = self.spec.config, self.progress.tiles
@@ -198,7 +198,7 @@ def query_head(ctx: AttentionContext, row: Int32) -> Int32:
 def place_of_p(ctx: KernelContext, chain: int, tile: Int32) -> Int32 | int:
     """Return the first column of P of the chain's ``tile``-th key tile."""
     place = ctx.columns.borrow_s_as_p(chain).start
-    if not ctx.order.may_lack_one(chain):
+    if not ctx.order.ends_early(chain):
         return place
     is_last = tile == ctx.num_tiles(chain) - 1
     return DEVICE.select(is_last, ctx.columns.last_p().start, place)

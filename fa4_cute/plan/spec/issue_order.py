@@ -22,6 +22,14 @@ there meanwhile, is stored after that, and its P V is issued before the next S. 
 chain 0 follows no P V: the MMA role waits for the reading itself. The last P of chain 1 follows no
 reading, but the answer of the correction, which comes after P V has read the one before.
 
+Where the last visible key depends on the row, the last key tile may be hidden whole from Q0. Then
+the chains end apart: chain 0 leaves that tile out, and S of chain 1 comes in its place::
+
+    ..  S(Q1, n-2) O(Q1, n-3)  S(Q1, n-1) O(Q0, n-2) O(Q1, n-2)  O(Q1, n-1)
+
+It need not wait for the last P of chain 0, which is late for its mask: that lies in the high half
+of its own S, not in S of chain 1. The MMA role waits for the reading of the S before.
+
 An odd number of key tiles needs no case of its own: the last step of a single Q tile simply lies in
 chain 0. K of a tile is freed by the last S that reads it, V by the last P V; only V of the last
 tile is not, because nobody would wait for that, and the CTA must not end before an arrival on one
@@ -71,6 +79,7 @@ class Issue:
 class IssueOrder:
     """Steps of a kernel with ``num_qo`` Q tiles per CTA; P that ``crosses`` lies in the other S.
 
+    Where it ``ends_apart``, chain 0 may leave out the last key tile.
     ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
     """
 
@@ -93,9 +102,13 @@ class IssueOrder:
         """The chain that has no fewer key tiles than the other."""
         return NUM_CHAINS - 1 if self.ends_apart else 0
 
+    def ends_early(self, chain: int) -> bool:
+        """Return whether ``chain`` may leave out the last key tile."""
+        return self.ends_apart and chain != self.longest
+
     def may_lack_one(self, chain: int) -> bool:
         """Return whether ``chain`` may have a key tile fewer than the other."""
-        return (self.deals_out or self.ends_apart) and chain != self.longest
+        return self.ends_early(chain) or (self.deals_out and chain != self.longest)
 
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``."""
@@ -108,7 +121,7 @@ class IssueOrder:
         """
         if self.deals_out:
             return (num_key_tiles + (NUM_CHAINS - 1 - chain)) // NUM_CHAINS
-        if self.ends_apart and chain != self.longest:
+        if self.ends_early(chain):
             return num_key_tiles - num_hidden
         return num_key_tiles
 
@@ -123,11 +136,20 @@ class IssueOrder:
         taken = self.num_tiles(0, num_key_tiles, num_hidden)
         for i in range(len(steps) + ahead):
             if i < len(steps):
-                yield from self._issue("S", *steps[i], taken)
+                chain, n = steps[i]
+                if n < taken:
+                    yield self._issue("S", chain, n)
+                elif chain != self.longest:
+                    # In the place of the S that is left out.
+                    yield replace(self._issue("S", self.longest, n), waits=True)
             if ahead <= i:
-                for issue in self._issue("O", *steps[i - ahead], taken):
-                    is_last = i - ahead == len(steps) - 1
+                chain, n = steps[i - ahead]
+                issue = self._issue("O", chain, n)
+                is_last = i - ahead == len(steps) - 1
+                if n < taken:
                     yield replace(issue, releases=issue.releases and not is_last)
+                elif chain == self.longest:
+                    yield replace(issue, waits=True, releases=False)
 
     def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
         """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""
@@ -145,13 +167,10 @@ class IssueOrder:
                 if n < self.num_tiles(chain, num_key_tiles):
                     yield chain, n
 
-    def _issue(self, product: str, chain: int, n: int, taken: int) -> Iterator[Issue]:
-        """Yield the product, or nothing where chain 0, which takes ``taken`` tiles, has ended."""
-        if chain == 0 and n >= taken:
-            return
-        first = self.deals_out or chain == 0 or n >= taken
+    def _issue(self, product: str, chain: int, n: int) -> Issue:
+        first = self.deals_out or chain == 0
         last = self.deals_out or chain == NUM_CHAINS - 1
-        yield Issue(
+        return Issue(
             product=product,
             chain=chain,
             query_tile=self.query_tile(chain),
