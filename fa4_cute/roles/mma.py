@@ -3,7 +3,8 @@
 Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
 the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
-Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. A single Q tile alternates the chains from key tile
+Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. Where the last key tile is hidden from Q0, its
+step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. A single Q tile alternates the chains from key tile
 to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
 (``plan.spec.issue_order``).
 
@@ -128,9 +129,9 @@ class MmaIssuer:
         self.ctx.mbars.producer_s(0).commit_mma()
 
     def second_chain_alone(self, k: RingState, tile: Int32) -> None:
-        """Issue the last S1, where chain 0 has no S, once the one before has been read.
+        """Issue the last S1 where chain 0 has no S: wait for K, and until the S1 before was read.
 
-        No P lies in its columns: the last one of chain 0 lies elsewhere (``last_p``).
+        No P lies there: the last one of chain 0 lies elsewhere (``AttentionTmem.last_p``).
         """
         for stage in range(self.qk.num_stages):
             self.k_ring.wait_k(k, stage)

@@ -111,6 +111,8 @@ def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: In
     Chain 0's P follows the other S of the same key tile, chain 1's that of the next one. After the
     last there is none: chain 1 overwrites what P V of the tile before read. That is over, since the
     factor of this tile has been read (``wait_for_factor_read``): the correction says so after it.
+    Where the chains end apart, the last P of chain 0 lies in its own S, which the thread has read,
+    and the other S may be two key tiles further by then: no wait, which could miss a phase.
     """
     if cutlass.const_expr(ctx.order.ends_early(chain)):
         if tile < ctx.num_tiles(chain) - 1:

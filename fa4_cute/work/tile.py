@@ -184,7 +184,7 @@ def with_hidden(spec: AttentionSpec, work: WorkTile) -> WorkTile:
     A lone one is taken, so that both chains have an output or none. Of several hidden ones all but
     the last are taken: the tensor cores are busy with those of the other chain anyway.
     """
-    if not spec.ends_apart:
+    if not spec.first_ends_early:
         return work
     own = visited_tiles(spec, work.sequence, work.position, spec.tile_positions)
     last = work.num_key_tiles - 1

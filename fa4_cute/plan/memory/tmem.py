@@ -14,7 +14,8 @@ Head dim 256, with P of a key tile in the low columns of its S, and 512, with P 
 
 P may overwrite S_i because the same thread wrote P after it had all of its S row in registers, and
 the MMA that overwrites S_i again is issued after the one that reads P_i. Where P crosses, P_i
-borrows the columns of the other chain's S, whose threads say when they have it in registers.
+borrows the columns of the other chain's S, whose threads say when they have it in registers. The
+last P0 of chains that end apart borrows the high columns of S0, beside P1.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class CommonSpec(ABC):
         return self.variant.is_dynamic and self.orders_heads
 
     @property
-    def ends_apart(self) -> bool:
+    def first_ends_early(self) -> bool:
         """Whether the first Q tile leaves out the last key tile where its rows see nothing of it."""
         return False
 

@@ -152,10 +152,10 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo, self.config.crosses, self.ends_apart)
+        return IssueOrder(self.config.num_qo, self.config.crosses, self.first_ends_early)
 
     @property
-    def ends_apart(self) -> bool:
+    def first_ends_early(self) -> bool:
         """Whether the first Q tile leaves out the last key tile where its rows see nothing of it.
 
         With fp8 operands, where the softmax is the limit, it is predicted to gain nothing; their

@@ -44,7 +44,7 @@ def test_chains_end_apart_where_p_crosses_and_the_last_visible_key_depends_on_th
     dtype: DType, variant: Variant, options: dict[str, Any], expected: bool
 ) -> None:
     spec = KernelSpec.for_attention(dtype, 128, variant=variant, **options)
-    assert spec.ends_apart == spec.issue_order.ends_apart == expected
+    assert spec.first_ends_early == spec.issue_order.ends_apart == expected
 
 
 @pytest.mark.parametrize(("group", "rows"), [(1, 1), (2, 2), (8, 8), (128, 128), (3, 1), (256, 1)])
