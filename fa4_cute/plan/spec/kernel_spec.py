@@ -163,13 +163,15 @@ class KernelSpec(CommonSpec):
         """Whether the address of shared memory stays in a register.
 
         Else the assembler asks for the CTA's number in every key tile, and computes it anew. It is
-        held where that is predicted to win: in persistent CTAs with fp8 operands, and in 16-bit
-        ones up to ``HOLDING_DEPTH``. Where scores are changed, registers are scarce.
+        held where that is predicted to win: with fp8 operands in persistent CTAs, with 16-bit ones
+        up to ``HOLDING_DEPTH`` in others. Where scores are changed, registers are scarce.
         """
-        config, variant = self.config, self.variant
-        if not config.crosses or variant.modifies_scores:
+        config, is_persistent = self.config, self.variant.is_persistent
+        if not config.crosses or self.variant.modifies_scores:
             return False
-        return variant.is_persistent if config.qkv_dtype_size == 1 else config.qk_depth <= HOLDING_DEPTH
+        if config.qkv_dtype_size == 1:
+            return is_persistent
+        return config.qk_depth <= HOLDING_DEPTH and not is_persistent
 
     @property
     def drains_rings(self) -> bool:
