@@ -10,6 +10,8 @@ from ..chips import Draw
 from ..records import Action, DynamicEvent
 
 ROW_BYTES: Final = 128
+SHORT_ROW_BYTES: Final = 64
+"""Rows of boxes of at most so many bytes take less time than longer ones."""
 SECTOR_BYTES: Final = 32
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
@@ -96,7 +98,8 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
     service = max(draw["copy_issue_cycles"], event.size / draw["copy_bytes"])
     rows, row_bytes = event.shape[:2] if event.shape else (1, event.size)
     if rows > 1:
-        service = max(service, rows * -(-row_bytes // ROW_BYTES) * draw["copy_row_cycles"])
+        each = draw[f"copy_{'short_' * (row_bytes <= SHORT_ROW_BYTES)}row_cycles"]
+        service = max(service, rows * -(-row_bytes // ROW_BYTES) * each)
     near = "shared" in event.detail
     latency = draw["copy_latency"] + event.fresh * draw["hbm_latency"]
     return Happening(
