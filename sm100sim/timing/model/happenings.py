@@ -94,8 +94,12 @@ def _mma(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
-    """Rows of a box one after the other; bytes that lie in one row have no such limit."""
-    service = max(draw["copy_issue_cycles"], event.size / draw["copy_bytes"])
+    """Rows of a box one after the other; bytes that lie in one row have no such limit.
+
+    Of boxes of 256 rows and 8, 16 or 32 in turn an H200 copies one row a cycle (sharing/skews.py):
+    few rows take no longer. Boxes are begun `copy_issue_cycles` apart, while it works at others.
+    """
+    service = event.size / draw["copy_bytes"]
     rows, row_bytes = event.shape[:2] if event.shape else (1, event.size)
     if rows > 1:
         each = draw[f"copy_{'short_' * (row_bytes <= SHORT_ROW_BYTES)}row_cycles"]
