@@ -170,7 +170,7 @@ def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
     assert spread.extent_of(causal, "FA4").section == 32
     assert spread.extent_of(causal, "fa4_cute").section == 16
     assert spread.sampled(request((16, 8, 4)), causal, ours) == [0, 64, 96]
-    assert spread.sampled(request((16, 16, 4), cluster=2), causal, ours) == [0, 4, 6]
+    assert spread.sampled(request((16, 16, 4), cluster=2), causal, ours) == [0, 64, 96]
     persistent = replace(ours, options=(("scheduler", "persistent"),))
     assert spread.sampled(request((148, 1, 1)), causal, persistent) == [0, 3, 140]
     assert spread.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
