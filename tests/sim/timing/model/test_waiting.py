@@ -132,7 +132,7 @@ def copies(count: int, rows: int, row_bytes: int, draw: Draw) -> float:
 
 @pytest.mark.parametrize("row_bytes", [32, 64, 128])
 def test_the_engine_moves_a_row_in_a_little_more_than_a_cycle(row_bytes: int) -> None:
-    """SemiAnalysis' sweep at 1.3 GHz: 0.77 to 0.83 ns a row of a box; an H200: 1.00 of short ones."""
+    """The sweep at 1.3 GHz: 0.77 to 0.83 ns a row; an H200: 1.00 cycles of short ones."""
     draw = chip("b200", l2_bytes=1e6)  # one CTA has the L2 for itself
     many, few = (copies(n, 192, row_bytes, draw) for n in (12, 4))
     each = (many - few) / 8 / 192
