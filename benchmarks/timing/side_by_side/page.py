@@ -51,8 +51,8 @@ cause should not act there; that is an argument and no measurement.
 
 
 NOT_RUN: Final = {
-    "Modular's originals in fp8 and for decoding over pages": "not predicted; `--missing` does it, "
-    "and builds the programs at the first call",
+    "Modular's originals in fp8 at 64 and for decoding over pages": "not predicted; `--missing` "
+    "does it, and builds the programs at the first call",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
     "[originals.md](originals.md) has it on a small problem",
     "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "
