@@ -85,7 +85,7 @@ def of_one_state(rows: Sequence[Row], pairs: Sequence[Row]) -> list[Row]:
 
 def named(row: Row) -> str:
     """The column of a row, marked where it is of another state of the machine."""
-    return str(row["column"]) + " *" * row["star"]
+    return f"{row['column']}{' *' * row['star']}"
 
 
 def base_of(row: Row, rows: Sequence[Row]) -> Row | None:
