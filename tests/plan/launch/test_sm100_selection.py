@@ -15,7 +15,7 @@ from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs
 from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec, QueryTileLoad
-from fa4_cute.plan.spec.variant import Partition, Scheduler
+from fa4_cute.plan.spec.variant import Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
 
@@ -153,30 +153,3 @@ def test_query_tiles_that_differ_are_placed_one_by_one() -> None:
     assert load.placed_cycles(costs) == LAUNCH_CYCLES + 2 * 100 + 2944
     many = QueryTileLoad(4000, 2, longest=2048, mean=1280, is_even=False)
     assert many.placed_cycles(costs) == many.cycles(costs, in_order=False)
-
-
-def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner() -> None:
-    step = Problem("bf16", 30, 1, 16384, 8, 2, 128, 128)
-    found = require(choose(step))
-    assert found.num_splits == 2
-    assert found.split is not None
-    assert found.split.partition is Partition.CLUSTER
-    assert "cycles in a cluster" in found.split.text
-    for asked in (2, 4):
-        given = require(choose(replace(step, features=Features(num_splits=asked))))
-        assert "predicted" not in given.split.text
-    few = require(choose(replace(step, batch=4)))
-    assert few.num_splits > 2
-    assert few.split.partition is Partition.WORKSPACE
-
-
-@pytest.mark.parametrize(
-    ("units", "head_dim", "keys", "splits"),
-    # 48 fill 148 SMs with three splits, and take longer than two in a cluster; 320 are three rounds
-    [(48, 128, 4096, 2), (320, 64, 16384, 4), (16, 128, 16384, 9), (256, 64, 8192, 1)],
-)
-def test_few_splits_are_tried_that_do_not_fill_all_sms(
-    units: int, head_dim: int, keys: int, splits: int
-) -> None:
-    step = Problem("bf16", units, 1, keys, 4, 1, head_dim, head_dim)
-    assert require(choose(step)).num_splits == splits
