@@ -4,8 +4,8 @@ Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
 the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. Where the last key tile is hidden from Q0, its
-step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. A single Q tile alternates the chains from key tile
-to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
+step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. A single Q tile alternates the chains from key
+tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
 (``plan.spec.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);

@@ -170,7 +170,7 @@ class CommonSpec(ABC):
 
     @property
     def first_ends_early(self) -> bool:
-        """Whether the first Q tile leaves out the last key tile where its rows see nothing of it."""
+        """Whether the first Q tile leaves out the last key tile where it sees nothing of it."""
         return False
 
     @property
