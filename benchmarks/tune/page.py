@@ -65,8 +65,8 @@ MASKED: Final = """
 
 `python -m benchmarks.tune.masked --write`: CTAs of 256 query rows with 2,048 keys. A causal one has
 two key tiles with a diagonal at its end. Cycles more than a full key tile of the kernel without a
-mask, and the median as a share of it. With bf16 the first Q tile leaves the last one out, two
-products of the eight that the tensor cores do in two key tiles.
+mask, and the median as a share of it. In bf16 above head dim 64 the first Q tile leaves the last
+one out, two products of the eight that the tensor cores do in two key tiles.
 
 | kernel | full key tile | unmasked tile, causal kernel | masked tile | last tile, a key short |
 |---|---|---|---|---|
@@ -96,7 +96,7 @@ chip's own values, and the median of the draws):
 So nine tenths were the mask, most of it in the first query tile, whose two masked tiles followed
 one another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
 Since the chains end apart, each has one masked tile, and that of the second no longer waits for
-that of the first; with fp8 both are as they were.
+that of the first; with fp8 and at head dim 64 both are as they were.
 """
 
 

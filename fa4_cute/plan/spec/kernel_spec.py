@@ -19,6 +19,8 @@ from .register_tuning import attention_schedule, choices_for, most_keys
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
+SHALLOW_DEPTH: Final = 64
+"""Head dims of 16-bit operands up to which the softmax is the limit, not the tensor cores."""
 HOLDING_DEPTH: Final = 64
 """Head dims of 16-bit operands up to which the address of shared memory is held."""
 
@@ -162,11 +164,12 @@ class KernelSpec(CommonSpec):
     def first_ends_early(self) -> bool:
         """Whether the first Q tile leaves out the last key tile where its rows see nothing of it.
 
-        With fp8 operands, where the softmax is the limit, it is predicted to gain nothing; their
-        scales per token would have to be given back for every key tile all the same.
+        Where the softmax is the limit it is predicted to gain nothing: with fp8 operands, whose
+        scales per token would have to be given back all the same, and up to ``SHALLOW_DEPTH``.
         """
-        is_wide = self.config.qkv_dtype_size > 1
-        return self.config.crosses and is_wide and self.variant.ends_by_row
+        config = self.config
+        is_deep = config.qkv_dtype_size > 1 and config.qk_depth > SHALLOW_DEPTH
+        return config.crosses and is_deep and self.variant.ends_by_row
 
     @property
     def holds_base(self) -> bool:

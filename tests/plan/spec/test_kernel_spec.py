@@ -47,6 +47,11 @@ def test_chains_end_apart_where_p_crosses_and_the_last_visible_key_depends_on_th
     assert spec.first_ends_early == spec.issue_order.ends_apart == expected
 
 
+def test_chains_end_together_where_the_softmax_is_the_limit() -> None:
+    assert not KernelSpec.for_attention(DType.BF16, 64, causal=True).first_ends_early
+    assert KernelSpec.for_attention(DType.BF16, 96, causal=True).first_ends_early
+
+
 @pytest.mark.parametrize(("group", "rows"), [(1, 1), (2, 2), (8, 8), (128, 128), (3, 1), (256, 1)])
 def test_groups_that_divide_a_tile_share_positions(group: int, rows: int) -> None:
     spec = KernelSpec.for_attention(DType.BF16, 64, group=group)
