@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.machine_state import CHIP, model
 from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
 from benchmarks.timing.side_by_side.records import load, write
-from benchmarks.timing.side_by_side.rows import CHIP, Family, Maker, model
+from benchmarks.timing.side_by_side.rows import Family, Maker
 from benchmarks.timing.side_by_side.variants import Changes
 from sm100sim.timing.predict import Band
 

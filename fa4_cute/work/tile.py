@@ -113,13 +113,15 @@ def scheduled_heads(spec: AttentionSpec, num_q_heads: Int32) -> Int32:
 def place_in_section(
     spec: cutlass.Constexpr, num_q_heads: Int32
 ) -> tuple[Int32, Int32, Int32, Int32]:
-    """Return query tile, head and sequence of this CTA, and the number of query tiles.
+    """Return query tile, head and sequence of this CTA or pair, and the number of query tiles.
 
     Heads whose keys and values fit the L2 together are a section. In a section all heads of one
     query tile follow one another, so that a launch ends with short works alone.
     """
     head, block, batch = ids.block_index()
     heads = ids.grid_size_x()
+    if cutlass.const_expr(spec.cluster_size > 1):
+        head, heads = head // spec.cluster_size, heads // spec.cluster_size
     all_heads = scheduled_heads(spec, num_q_heads)
     # Divisions take longer than a branch, and short sequences have one section.
     if heads != all_heads:

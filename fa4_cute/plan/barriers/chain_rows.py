@@ -54,7 +54,7 @@ def stored_rows() -> list[BarrierRow]:
             f"stored[{chain}]",
             f"O{chain} read and stored",
             (Arrival(f"softmax{chain}", WARP_GROUP_THREADS),),
-            "load, correction (next query tile)",
+            "correction, load where O is staged over Q (next query tile)",
         )
         for chain in range(NUM_CHAINS)
     ]
