@@ -33,7 +33,7 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("pair", 2, 512, 512,
                  Costs(0, 8534, 32768), Costs(6411, 4368, 32768)),
     PredictedRow("pair", 1, 256, 256,
-                 Costs(0, 11316, 13122), Costs(6358, 5819, 13027)),
+                 Costs(0, 11643, 11810), Costs(6565, 6068, 11642)),
     PredictedRow("1q", 2, 64, 64,
                  Costs(0, 10249, 11485), Costs(3397, 8530, 11846)),
     PredictedRow("1q", 2, 128, 128,
