@@ -100,12 +100,17 @@ def test_impossible_kernels_are_refused_in_words() -> None:
         (DType.FP8_E4M3, 128, {}, True),
         (DType.FP8_E4M3, 64, {}, True),
         (DType.FP8_E4M3, 96, {}, False),
+        (DType.BF16, 64, {}, False),
+        (DType.BF16, 64, {"scheduler": Scheduler.TILE}, True),
+        (DType.FP16, 40, {"scheduler": Scheduler.TILE}, True),
+        (DType.BF16, 64, {"scheduler": Scheduler.TILE, "score_mod": MOD}, False),
+        (DType.BF16, 72, {"scheduler": Scheduler.TILE}, False),
         (DType.BF16, 128, {}, False),
         (DType.FP8_E4M3, 128, {"scheduler": Scheduler.TILE}, False),
         (DType.FP8_E4M3, 128, {"score_mod": MOD}, False),
     ],
 )
-def test_persistent_fp8_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
+def test_which_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
     dtype: DType, head_dim: int, options: dict[str, Any], holds: bool
 ) -> None:
     variant = Variant(**{"scheduler": Scheduler.PERSISTENT, **options})
