@@ -52,7 +52,7 @@ cause should not act there; that is an argument and no measurement.
 
 NOT_RUN: Final = {
     "Modular's decoding over pages": "its kernel packs scores of few rows into Tensor Memory and "
-    "multiplies them by `tcgen05.mma.ws` of M = 32. The ISA does not say which lanes hold such an A, "
+    "multiplies them by `tcgen05.mma.ws` of M = 32. The ISA does not say which lanes hold it, "
     "so it stops here; [experiments.md](experiments.md) says why packing gains nothing here",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
     "[originals.md](originals.md) has it on a small problem",
