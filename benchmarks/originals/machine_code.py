@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.kernel_facts import Facts, facts_of_code
+from benchmarks.machine_state import CHIP, DRAWS, model
 from benchmarks.originals.programs import TARGET
-from benchmarks.timing.side_by_side.rows import CHIP, DRAWS, model
 from sm100sim.crew.recording import Recording
 from sm100sim.timing.predict import predict_recording
 from testing.sass import Instruction, SoftmaxLoop, disassemble, pair_loop, softmax_loops

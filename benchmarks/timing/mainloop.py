@@ -30,7 +30,11 @@ ROW_BYTES: Final = 128
 CLOCK_GHZ: Final = 1.3
 """The sweep's own `plot_results.py` at 9a068d8 says so, and draws its peak with it."""
 HALF_L2: Final = 63 * 2**20
-"""Bytes of one of the L2's halves; what is larger comes from memory each time."""
+"""Bytes of one of the L2's halves; what is larger comes from memory each time.
+
+CUTLASS's tensor maps ask the L2 to fetch 128 bytes (`copy_traits_sm90_tma.hpp`: L2_PROMOTION_128B),
+so of four turns of 32 bytes, or two of 64, the first one waits for memory and the others do not.
+"""
 SHARED_BYTES: Final = 232_448 - 1_200
 """Shared memory of a CTA for stages: CUTLASS keeps about so much of it for its scheduler."""
 BARRIER_BYTES: Final = 16
@@ -118,11 +122,13 @@ def loops(row: Row, turns: int) -> Program:
         producer += [_wait(freed, phase), op("NOP", TURN % 16 or 15, wait=(0,))]
         producer += [op("NOP", 8)] * (TURN // 16)
         tile = (row.m + row.n) * row_bytes
+        fresh = float(row.footprint > HALF_L2 and turn * row_bytes % ROW_BYTES == 0)
         arrival = _event(Action.MBARRIER_ARRIVE, filled, count=1, size=tile)
         producer.append((op("SYNCS.ARRIVE.TRANS64.A1TR RZ, [UR4], UR7"), arrival))
         for rows in (row.m, row.n) * pieces:
             shape = (rows, min(row_bytes, ROW_BYTES))
-            copy = _event(Action.COPY_LOAD, filled, size=rows * shape[1], shape=shape)
+            size = rows * shape[1]
+            copy = _event(Action.COPY_LOAD, filled, size=size, shape=shape, fresh=fresh)
             producer.append((op("UTMALDG.2D [UR8], [UR4]", 12), copy))
         consumer += [_wait(filled, phase + 1), op("NOP", 13, wait=(0,))]
         multiply = op("UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR8]", 7)
@@ -141,16 +147,15 @@ def _wait(barrier: Place, phase: int) -> Entry:
 
 
 @cache
-def draw_for(*, cold: bool) -> Draw:
-    """The B200's values; one CTA has the L2 for itself, and what exceeds a half of it is cold."""
+def draw_for() -> Draw:
+    """The B200's values; one CTA has the L2 and memory for itself."""
     draw = load_chip("b200").draw()
-    latency = draw["copy_latency"] + (draw["hbm_latency"] if cold else 0)
-    return replace(draw, values={**draw.values, "l2_bytes": 1e9, "copy_latency": latency})
+    return replace(draw, values={**draw.values, "l2_bytes": 1e9, "hbm_pressure": 0.0})
 
 
 def predicted(row: Row) -> float:
     """Cycles of one turn in the steady state."""
-    draw = draw_for(cold=row.footprint > HALF_L2)
+    draw = draw_for()
     few, many = 4 * row.stages, 8 * row.stages
     long, short = (run_cluster(loops(row, n).trace(), draw).cycles for n in (many, few))
     return (long - short) / (many - few)

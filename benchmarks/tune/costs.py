@@ -75,6 +75,8 @@ SCHEDULERS: Final = ("tile", "persistent")
 DECODED_KEYS: Final = (2048, 4096)
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
+PROMPT: Final = (512, 16)
+"""Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
 def made(kind: Kind, maker: Any) -> dict[str, Any]:
@@ -106,10 +108,13 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from sm100sim.timing.predict.gpu import time_launch
 
-    def launches(keys: int, splits: int, where: str = "workspace") -> list[list[float]]:
+    def launches(
+        keys: int, splits: int, where: str = "workspace", rows: tuple[int, int, int] = (1, 4, 1)
+    ) -> list[list[float]]:
         options = (("num_splits", splits), ("split", where))
         column = Column("decoding", "fa4_cute", CUDA12, options=options)
-        problem = Problem("tune", 1, 1, keys, 4, 1, kind.depth, kind.ov_depth)
+        queries, heads, heads_kv = rows
+        problem = Problem("tune", 1, queries, keys, heads, heads_kv, kind.depth, kind.ov_depth)
         found = []
         for recorded in maker.records(column, problem):
             kernel = maker.kernel(column, recorded.request)
@@ -120,13 +125,16 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
     few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
     (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
+    queries, heads = PROMPT
+    prompt = launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
     starts = [draw["launch_cycles"] for draw in maker.draws]
     record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "launch": starts}
-    for start, a, b, c, d in zip(starts, few, many, *joined, strict=True):
+    for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
         key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
         split = (d - c) / (COMBINED[1] - COMBINED[0])
         record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
-        record["combine"].append((c - split * COMBINED[0], split, 0.0))
+        once = c - split * COMBINED[0]
+        record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
     # A CTA of the cluster has as many keys as that of the shorter step.
     record["exchange"] = [two - one for two, one in zip(cluster, few, strict=True)]
     return record

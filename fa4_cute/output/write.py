@@ -5,8 +5,8 @@ the K/V ring as well. They are free: "P V done" follows, on the one issuing thre
 reads them (``o_chunk_smem`` of both layouts). Where O has two blocks, the first is stored while the
 MMAs of the second still run.
 
-A plain persistent CTA with two Q tiles writes row by row instead: the next Q is loaded once O has
-left Tensor Memory, rather than once it has been stored.
+A plain persistent CTA with two Q tiles writes row by row instead: the next Q is loaded once the
+last scores have read this one, rather than once O has been stored.
 """
 
 from collections.abc import Callable
@@ -44,9 +44,8 @@ def output_factor(ctx: AttentionContext, result: RowResult) -> Float32:
 def wait_for_output(ctx: TmemContext, columns: OutputColumns) -> None:
     """Wait for the last P V of the accumulators that are pending."""
     for accumulator in columns.pending:
-        num_tiles = ctx.order.num_tiles(accumulator.chain, ctx.work.num_key_tiles)
         done = RolePipeline(ctx.barriers, accumulator.done)
-        done.wait(ctx.step(accumulator.chain, num_tiles - 1))
+        done.wait(ctx.step(accumulator.chain, ctx.num_tiles(accumulator.chain) - 1))
         tmem.fence_after_thread_sync()
 
 

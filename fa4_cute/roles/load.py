@@ -27,7 +27,7 @@ from ..pipelines import (
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.compute.mma_plans import query_stage_bytes
 from ..plan.memory.chunks import depth_chunks, rope_chunks
-from ..plan.memory.rings import Ring
+from ..plan.memory.rings import Ring, slots_since_scores
 from ..tma import load_query_chunks
 from ..work.context import KernelContext
 from ..work.persistent import for_each_work, wait_until_stored
@@ -134,14 +134,31 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state: RingS
     load_second_query(ctx)
 
 
+def wait_for_query_memory(
+    ctx: KernelContext, ring: TMAProducerPipeline, state: RingState, tile: int
+) -> None:
+    """Wait until Q tile ``tile`` of a persistent CTA may be overwritten; K comes to slot ``state``.
+
+    O is staged there, unless it is written row by row: then all scores of the query tile before are
+    enough, and its last softmax and P V are still to come. A slot is waited for that is free after
+    them, and not the barriers of S, of which the load role may be several phases ahead.
+    """
+    if not ctx.spec.writes_rows:
+        wait_until_stored(ctx, ctx.order.chains_of(tile))
+    elif tile == 0:
+        for _ in range(ring.ring.num_slots - slots_since_scores(ctx.spec.config)):
+            state = state.step()
+        for qk_stage in range(ring.ring.num_qk_stages):
+            ring.acquire(state, qk_stage)
+
+
 def load_first_tiles_again(
     ctx: KernelContext, ring: TMAProducerPipeline, state: RingState
 ) -> None:
     """Fill K slot 0 and load Q in a persistent CTA, which has used their memory before.
 
     Keys come first: they need not wait for the output of the query tile before, which is staged
-    over Q. Where it is staged over slots of the ring too, not even they may come early. Where it
-    is not staged at all, Q waits until it has been read from Tensor Memory: so all MMAs are over.
+    over Q. Where it is staged over slots of the ring too, not even they may come early.
     """
     qk_stages = range(ctx.spec.config.num_qk_stages)
     if ctx.spec.layout_o_exceeds_q and not ctx.spec.writes_rows:
@@ -151,10 +168,10 @@ def load_first_tiles_again(
         place = expect_keys(ctx, ring, state, qk_stage, query_stage_bytes(ctx.spec.config))
         load_key_stage(ctx, place, state.index, qk_stage, Int32(0))
     fill_scale_buffer(ctx, Int32(0))
-    wait_until_stored(ctx, ctx.order.chains_of(0))
+    wait_for_query_memory(ctx, ring, state, 0)
     for qk_stage in qk_stages:
         load_query_stage(ctx, 0, qk_stage, ring.get_tile(state, qk_stage).mbar)
-    wait_until_stored(ctx, ctx.order.chains_of(1))
+    wait_for_query_memory(ctx, ring, state, 1)
     load_second_query(ctx)
 
 

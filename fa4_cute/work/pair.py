@@ -15,7 +15,7 @@ from ..pipelines import PairBarriers
 from ..plan.spec.attention_spec import AttentionSpec
 from .context import KernelContext, TmemContext
 from .sequence import Arguments
-from .tile import WorkTile, place_of_work, query_tile, work_at
+from .tile import WorkTile, place_in_section, place_of_work, query_tile, work_at
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,14 @@ def decode_pair_work(
     With causal masks the longest tiles come first.
     """
     config = spec.config
-    if index is None:
+    if index is not None:
+        block, head, batch, num_pairs = place_of_work(spec, args, index)
+    elif spec.heads_first:
+        block, head, batch, num_pairs = place_in_section(spec, args.num_q_heads)
+    else:
         block, head, batch = ids.block_index()
         num_pairs = ids.grid_size_x() // config.cta_group()
         block = block // config.cta_group()
-    else:
-        block, head, batch, num_pairs = place_of_work(spec, args, index)
     tile, split = query_tile(spec, args, block, num_pairs)
     first = tile * config.PairBM_eff()
     work = work_at(spec, args, (first, head, batch), split)

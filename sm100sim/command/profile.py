@@ -114,7 +114,10 @@ def profile(given: argparse.Namespace) -> int:
             first = [one for one in found if fnmatchcase(one.kernel, given.compare)]
             found = [one for one in found if one not in first]
         if not first or not found:
-            what = "none of its kernels has a profile" if program else "no kernel to compare"
+            names = ", ".join(one.kernel for one in (*first, *found)) or "none"
+            what = f"no kernel to compare; it is no file, and kernels with a profile are: {names}"
+            if program:
+                what = "both programs need a kernel that has a profile"
             print(f"sm100sim: --compare {given.compare}: {what}", file=sys.stderr)
             return code or UNPROVEN
     return _shown(given, found, first) or code
@@ -141,6 +144,10 @@ def _profiled(given: argparse.Namespace) -> tuple[int, list[KernelProfile]]:
             print(report.summary(), file=sys.stderr)
     code = VERDICTS[verdict(Results(kept))] or ended
     selected = [one for one in launches if any(one.request is r for r in chosen.taken)]
+    if not selected:
+        names = ", ".join(dict.fromkeys(one.request.kernel for one in launches)) or "none"
+        said = f"nothing to profile in {given.target}; kernels that it launched: {names}"
+        print(f"sm100sim: {said}", file=sys.stderr)
     found, all_well = _profiles(selected, kept, given)
     return code or (CLEAN if all_well else UNPROVEN), found
 

@@ -95,6 +95,7 @@ class ClockChip(ct.Structure):
 
     `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
     `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
+    `copy_issue_cycles`: from one box that the copy engine begins to the next.
     """
 
     _fields_ = [
@@ -104,7 +105,7 @@ class ClockChip(ct.Structure):
         ("wait_latency", F64), ("wake_latency", F64), ("named_warp", F64), ("named_latency", F64),
         ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
         ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
-        ("product_writes", F64), ("bank_ahead", F64),
+        ("product_writes", F64), ("bank_ahead", F64), ("copy_issue_cycles", F64),
     ]  # fmt: skip
 
 

@@ -16,12 +16,13 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.machine_state import DRAWS, model
 from benchmarks.timing.claims.builds import ready
 from benchmarks.timing.claims.found import CALLS, key_of
 from benchmarks.timing.claims.table import CLAIMS, Call
 from benchmarks.timing.side_by_side.callers import settled
 from benchmarks.timing.side_by_side.records import load, write
-from benchmarks.timing.side_by_side.rows import DRAWS, Maker, model
+from benchmarks.timing.side_by_side.rows import Maker
 from sm100sim.timing.chips import load_chip
 
 FELT = 0.001

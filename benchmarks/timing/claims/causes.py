@@ -33,15 +33,16 @@ CAUSES: Final = (
      "not. Pull request 2605's B200 "
      "has one clock for all keys at all lengths, and a higher one where a mask leaves much of the "
      "time to starts and ends: its lengths are hit and its masks are not. The GB200's falls at 32K "
-     "by 15 %. At d256 the gain of polynomials is published to grow from 0.7 to 7.4 % between 16K and "
-     "128K, where one loop takes all the time. What holds a clock down is not modelled; no launch or start is: the low ends of "
-     "their ranges are worth 4 and 3 % at 1K and 1 % at 4K."),
+     "by 15 %. At d256 the gain of polynomials is published to grow from 0.7 to 7.4 % between 16K "
+     "and 128K, where one loop takes all the time. What holds a clock down is not modelled, and no "
+     "launch or start of a CTA makes up for it: the low ends of their ranges are "
+     "worth 4 and 3 % at 1K and 1 % at 4K."),
     ("A mask", "causal over all keys",
      "a causal launch has one CTA where the other has a pair, and short CTAs, so what begins and "
      "ends one counts: `cta_cycles`, 1,200 of one source, 300 to 1,300."),
     ("An older source", "degree 2",
-     "the pull request is of March 7 and changes what was then: other registers, and shares that are "
-     "tuned since March 25 (b2176fd3). Its figure is a mean over masks and groups of heads."),
+     "the pull request is of March 7 and changes what was then: other registers, and shares that "
+     "are tuned since March 25 (b2176fd3). Its figure is a mean over masks and groups of heads."),
     ("Near", "O by bulk|spilling over",
      "60 shapes gave 1.171 to 1.264 for O by bulk copy, which both rows are within; the DSL of "
      "pull request 2869 was 4.6.2, and 4.8.1 makes its registers spill here."),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.machine_state import CHIP
 from benchmarks.timing.claims.builds import MAY
 from benchmarks.timing.claims.found import Row, key_of
 from benchmarks.timing.claims.table import (
@@ -20,7 +21,7 @@ from benchmarks.timing.claims.table import (
     TIRX_TIMES,
     Call,
 )
-from benchmarks.timing.side_by_side.rows import CHIP, Family
+from benchmarks.timing.side_by_side.rows import Family
 
 MASKS: Final = {"all": FULL, "causal": CAUSAL}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from benchmarks.machine_state import CHIP
 from benchmarks.timing.claims.builds import (
     APRIL,
     APRIL_12,
@@ -22,7 +23,7 @@ from benchmarks.timing.claims.builds import (
     Build,
 )
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
-from benchmarks.timing.side_by_side.rows import CHIP, Family
+from benchmarks.timing.side_by_side.rows import Family
 from benchmarks.timing.side_by_side.variants import Changes
 
 FULL, CAUSAL = Family((128, 128), False), Family((128, 128), True)

@@ -1,6 +1,8 @@
 """Asks a Hopper GPU what its SMs share.
 
-python -m benchmarks.timing.sharing RESULTS.json     on a machine with a GPU
+python -m benchmarks.timing.sharing RESULTS.json [skews]     on a machine with a GPU
+
+With "skews" it asks the questions of `skews.py` and no others.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing.operands import SLOTS, Sharing, bytes_per_cycle, in_a_row, questions
+from benchmarks.timing.sharing import skews
+from benchmarks.timing.sharing.operands import (
+    SLOTS,
+    WORDS,
+    Sharing,
+    bytes_per_cycle,
+    in_a_row,
+    questions,
+)
 from benchmarks.timing.sharing.pairs import COUNTS, PAIRS, Pair, one_of
 from testing.hardware.device import Device
 
@@ -49,37 +59,41 @@ def gpcs_of(device: Device) -> list[list[int]]:
 
 def _whole(long: np.ndarray, asked: Sharing) -> np.ndarray:
     """Bytes a cycle over the slowest CTA's whole time, by round."""
-    cycles = long.reshape(len(asked.table), -1)[:, 2:].max(axis=0)
+    cycles = long[: len(asked.table) * WORDS].reshape(-1, WORDS)[:, 2:].max(axis=0)
     return np.asarray(asked.size * (asked.steps[1] + asked.slots) / cycles)
 
 
-def rates(device: Device, asked: Sharing) -> dict[str, Any]:
-    """Bytes a cycle of the CTAs: percentiles, and the mean."""
+def rates(device: Device, asked: Sharing, gpcs: list[list[int]]) -> dict[str, Any]:
+    """Bytes a cycle of the CTAs: percentiles, the mean, and the mean of each group of SMs."""
     (short,), (long,) = (device.run(asked.case(steps)) for steps in asked.steps)
     each = bytes_per_cycle(short, long, asked)
+    sms = long[: len(each) * WORDS : WORDS]
+    groups = [each[np.isin(sms, group)] for group in gpcs]
     return {
         "name": asked.name,
         "mean": round(float(each.mean()), 2),
         "percentiles": np.percentile(each, PERCENT).round(2).tolist(),
+        "by group": [round(float(group.mean()), 2) for group in groups if len(group)],
         "whole": round(float(np.median(_whole(long, asked))), 2),
     }
 
 
-def main(path: str) -> int:
-    """Ask everything; returns the exit status."""
+def main(path: str, which: str = "") -> int:
+    """Ask everything, or the questions of `skews`; returns the exit status."""
     device, out = Device(), Path(path)
     found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}
-    for pair in PAIRS:
+    for pair in () if which else PAIRS:
         found["arrivals"].append(arrivals(device, pair))
         out.write_text(json.dumps(found, indent=1) + "\n")
     found["gpcs"] = gpcs_of(device)
     (first,) = device.run(Sharing("", (64, 64), in_a_row(1)).case(SLOTS))
     found["sms of CTAs"] = first.reshape(SMS, -1)[:, 0].tolist()
-    for asked in questions(found["gpcs"]):
-        found["rates"].append(rates(device, asked))
+    ask = skews.questions if which else questions
+    for asked in ask(found["gpcs"]):
+        found["rates"].append(rates(device, asked, found["gpcs"]))
         out.write_text(json.dumps(found, indent=1) + "\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:3]))

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.timing.more_questions import FLAG
 from benchmarks.timing.questions import DATA, ROUNDS, ROW_BYTES, SMS, set_up
-from testing.hardware.case import Case, MapArgs, filled
+from testing.hardware.case import SENTINEL, Case, MapArgs, filled
 from testing.hardware.micro.shared import BASE, SMEM
 from testing.hardware.micro.wgmma.programs import Form
 
@@ -49,6 +49,8 @@ class Sharing:
         groups, columns: warp groups that issue wgmmas of so many columns meanwhile.
         slots: of the ring; with one, a step takes the time of a copy.
         wide: bytes of a row of a box: 32, 64 or 128.
+        pairs: boxes of A, and of B, that a step copies one after the other.
+        late: cycles after a common start at which each CTA or SM begins a round; () for no start.
     """
 
     pattern: str
@@ -61,6 +63,8 @@ class Sharing:
     columns: int = 0
     slots: int = SLOTS
     wide: int = ROW_BYTES
+    pairs: int = 1
+    late: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -70,6 +74,8 @@ class Sharing:
         text += f", asked for every {self.pace} cycles" if self.pace else ""
         text += f" of {self.wide} bytes" if self.wide != ROW_BYTES else ""
         text += f", {self.slots} slots" if self.slots != SLOTS else ""
+        text += f", {self.pairs} of each" if self.pairs > 1 else ""
+        text += f", some {max(self.late)} cycles later" if self.late else ""
         beside = f", beside n{self.columns} of {self.groups} warp groups"
         return text + (beside if self.groups else "")
 
@@ -94,7 +100,7 @@ class Sharing:
     @property
     def size(self) -> int:
         """Bytes of a step."""
-        return sum(self.rows) * self.wide
+        return sum(self.rows) * self.wide * self.pairs
 
     def case(self, steps: int) -> Case:
         """The micro-kernel; its output is SM and cycles by round, by CTA."""
@@ -105,8 +111,10 @@ class Sharing:
         first_b = self.distinct[0] * self.rows[0]
         later = self.shift * STEP_COLUMNS
         words = [
-            (a * self.rows[0], first_b + b * self.rows[1], k * later % columns, 0)
-            for k, tiles in enumerate(self.table)
+            (a * self.rows[0], first_b + b * self.rows[1], k * later % columns, late)
+            for k, (tiles, late) in enumerate(
+                zip(self.table, self.late or (0,) * len(self.table), strict=True)
+            )
             for a, b in tiles
         ]
         table = np.array(words, np.uint32).ravel()
@@ -125,7 +133,7 @@ class Sharing:
         return Case(
             name=f"{self.name} x {steps}", family="timing", body=self._body(columns),
             inputs=(table, filled(tall * columns * 2)),
-            outputs=(filled(grid * WORDS, np.uint32),),
+            outputs=(filled(grid * WORDS + bool(self.late), np.uint32),),
             numbers=(steps, int(self.by_sm), self.pace), maps=boxes, grid=grid,
             block=128 * self.groups + 32, smem=SHARED, shared=SMEM,
         )  # fmt: skip
@@ -137,8 +145,10 @@ class Sharing:
             " [%r1+{to}], [%m{k}, {{%r35, %r{row}}}], [%r1+{bar}]; "
         )
         text = f"@!%q3 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1+{8 * number}], {self.size}; "
-        for k, (row, to) in enumerate(((40, at), (41, at + self.rows[0] * self.wide))):
-            text += load.format(to=to, k=k, row=row, bar=8 * number)
+        for _ in range(self.pairs):
+            for k, row in enumerate((40, 41)):
+                text += load.format(to=at, k=k, row=row, bar=8 * number)
+                at += self.rows[k] * self.wide
         return text + f"add.u32 %r35, %r35, {self.wide // 2}; and.b32 %r35, %r35, {columns - 1}; "
 
     def _wait(self, number: int, side: str) -> str:
@@ -174,8 +184,8 @@ class Sharing:
             f"setp.ne.u32 %q3, %r0, {first}; @%q3 bra SET; {set_bars} st.global.b32 [%rd62], %r61;"
             "fence.mbarrier_init.release.cluster; fence.proxy.async; SET: bar.sync 0; "
             f"setp.lt.u32 %q8, %r0, {first}; @%q8 bra PRODUCTS; "
-            "ROUND: bar.warp.sync -1; mov.u32 %r50, %clock; mov.u32 %r38, %r50;"
-            "ld.global.v4.b32 {%r40, %r41, %r42, %r43}, [%rd1]; mov.u32 %r35, %r42;"
+            "ROUND: bar.warp.sync -1; ld.global.v4.b32 {%r40, %r41, %r42, %r43}, [%rd1];"
+            f"{self._common_start()} mov.u32 %r50, %clock; mov.u32 %r38, %r50; mov.u32 %r35, %r42;"
             "mov.u32 %r46, 0; mov.u32 %r31, %n0; "
             + self._next_tile()
             + "".join(self._slot(k, columns) for k in range(self.slots))
@@ -188,6 +198,21 @@ class Sharing:
             "@!%q3 st.global.b32 [%rd62+4], %r52; add.s64 %rd62, %rd62, 4; add.u32 %r60, %r60, 1;"
             f"setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND;"
             f"st.volatile.shared.b32 [%r1+{FLAG}], 1; bra READY; PRODUCTS: {work} READY: "
+        )
+
+    def _common_start(self) -> str:
+        """All CTAs meet at a counter in global memory, and each waits for its cycles."""
+        if not self.late:
+            return ""
+        grid = len(self.table)
+        return (
+            "mov.u32 %r47, %r43; add.u64 %rd3, %p2, " + str(4 * grid * WORDS) + ";"
+            "@!%q3 red.release.gpu.global.add.u32 [%rd3], 1; add.u32 %r48, %r60, 1;"
+            f"mul.lo.u32 %r48, %r48, {grid}; add.u32 %r48, %r48, {SENTINEL * 0x01010101};"
+            "MEET: ld.acquire.gpu.global.b32 %r49, [%rd3]; setp.lt.u32 %q12, %r49, %r48;"
+            "@%q12 bra MEET; mov.u32 %r50, %clock;"
+            "LATE: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r50; setp.lt.u32 %q13, %r37, %r47;"
+            "@%q13 bra LATE;"
         )
 
     def _next_tile(self) -> str:
@@ -218,7 +243,8 @@ class Sharing:
 
 def bytes_per_cycle(short: np.ndarray, long: np.ndarray, asked: Sharing) -> np.ndarray:
     """What each CTA gets, in CTAs' order, from the outputs of the two lengths."""
-    cycles = [np.median(x.reshape(-1, WORDS)[:, 2:], axis=1) for x in (short, long)]
+    words = len(asked.table) * WORDS
+    cycles = [np.median(x[:words].reshape(-1, WORDS)[:, 2:], axis=1) for x in (short, long)]
     return np.asarray(asked.size * (asked.steps[1] - asked.steps[0]) / (cycles[1] - cycles[0]))
 
 

@@ -1,11 +1,12 @@
 """Attention by several packages on one model of a B200: makes rows and draws their page.
 
     CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side docs/side_by_side.md \
-        [--only REGEX] [--missing | --draw]
+        [--only REGEX] [--missing | --repeat | --draw]
 
 Rows lie in rows.json; those that match `--only` ("column: problem") are made anew, with
-`--missing` only those that are not there or are of another state of the machine; `--draw` only
-draws the page. No GPU is needed. Of others what `others` says has to be there.
+`--missing` only those that are not there or are of another state of the machine. `--repeat` makes
+one of each column and state anew, and where all are equal notes that the states are one; `--draw`
+only draws the page. No GPU is needed. Of others what `others` says has to be there.
 """
 
 from __future__ import annotations
@@ -18,14 +19,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timing.side_by_side.records import key, load, merged, save
+from benchmarks.machine_state import model
+from benchmarks.timing.side_by_side.page import page
+from benchmarks.timing.side_by_side.records import (
+    STATES,
+    key,
+    load,
+    merged,
+    same_state,
+    save,
+    write,
+)
 
 
 def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]]]:
     """Rows that match, but for those of a known column and problem; what fails says why."""
     from benchmarks.timing.side_by_side import rows as of
     from benchmarks.timing.side_by_side.callers import Declined
-    from benchmarks.timing.side_by_side.rows import Other, model
+    from benchmarks.timing.side_by_side.rows import Other
 
     maker = of.Maker()
     problems: tuple[Any, ...] = (*of.FAMILIES, *of.OTHERS)
@@ -55,11 +66,26 @@ def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]
 
 def current() -> set[tuple[str, str]]:
     """Columns and problems whose rows are of the machine as it is."""
-    from benchmarks.timing.side_by_side.page import NOW
-    from benchmarks.timing.side_by_side.rows import model
-
-    now = (*NOW, model())
+    now = same_state(model(), load(STATES))
     return {key(row)[:2] for row in load() if "failed" not in row and row["model"] in now}
+
+
+def repeat(only: str) -> None:
+    """Note which states are one with that of now: where a row of each column is equal."""
+    now = same_state(model(), load(STATES))
+    of = {key(row): row for row in load() if "cycles" in row}
+    for state in sorted({row["model"] for row in of.values()} - now):
+        sample: dict[str, str] = {}
+        for (column, name, _), row in of.items():
+            if row["model"] == state and re.search(only, f"{column}: {name}"):
+                sample.setdefault(column, re.escape(f"{column}: {name}"))
+        again = made(f"^({'|'.join(sample.values())})$", set())
+        found = [row for together in again for row in together]
+        changed = [row for row in found if row.get("cycles") != of[key(row)]["cycles"]]
+        print(state, f"{len(found) - len(changed)} of {len(found)} rows are equal", flush=True)
+        if found and not changed:
+            names = sorted({f"{row['column']}: {row.get('name', row['family'])}" for row in found})
+            write([*load(STATES), {"states": [state, model()], "repeated": names}], STATES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("page", type=Path)
     parser.add_argument("--only", default="", help="regular expression over column: problem")
     parser.add_argument("--missing", action="store_true", help="only rows of another state")
+    parser.add_argument("--repeat", action="store_true", help="which states are equal")
     parser.add_argument("--draw", action="store_true", help="only draw the page")
     given = parser.parse_args(arguments)
     if not given.draw:
@@ -75,11 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         warnings.simplefilter("ignore")
         sm100sim.activate(sm_count=148)  # before the DSL is imported
-        for rows in made(given.only, current() if given.missing else set()):
-            save(merged(load(), rows))
-    from benchmarks.timing.side_by_side.page import page
-
-    given.page.write_text(page(load()))
+        if given.repeat:
+            repeat(given.only)
+        else:
+            for rows in made(given.only, current() if given.missing else set()):
+                save(merged(load(), rows))
+    given.page.write_text(page(load(), load(STATES)))
     return 0
 
 

@@ -22,7 +22,7 @@ from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import ClusterTime, run_cluster
-from sm100sim.timing.predict.gpu import finish, resident_ctas
+from sm100sim.timing.predict.gpu import LaunchTime, finish, resident_ctas
 from sm100sim.timing.records import Action, ClusterTrace, LaunchTrace, SassKernel
 from sm100sim.timing.sass.trace import Matcher
 
@@ -30,6 +30,8 @@ COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
 """Operations by whose number clusters are told apart."""
 KEY_TILES: Final = (128, 192, 64, 96, 256)
 """Keys that kernels take at once."""
+TAKEN: Final = "CTA"
+"""What counts like a unit: that an SM has one."""
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,14 @@ class Whole:
 
     Attributes:
         cycles: by draw, the chip's own values first.
-        unit, share: of the SM's units the busiest, over the launch; "HBM" where the bytes that must
-            move take longer.
+        busy: share of them, with the chip's own values, in which each unit of an SM works; "HBM":
+            in which the bytes that must move do.
+        taken: share in which an SM has a CTA: the rest are the launch, and waiting for the last.
     """
 
     cycles: tuple[float, ...]
-    unit: str
-    share: float
+    busy: Mapping[str, float]
+    taken: float
 
 
 def whole(
@@ -179,17 +182,29 @@ def whole(
     count = min(places if layout.persistent else len(tiles), len(tiles))
     taken = [layout.taken(tiles, cluster, count) for cluster in range(count)]
     work = np.array([(1.0, len(t), sum(t)) for t in taken])
-    cycles, moved = [], 0.0
+    cycles = []
     for draw, price in zip(draws, costs.cycles, strict=True):
         ends = finish((work @ price).tolist(), places, draw["cta_cycles"])
-        moved = hbm_bytes / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
-        cycles.append(draw["launch_cycles"] + max(ends, moved))
-        if len(cycles) == 1:
-            bound = moved > ends
+        cycles.append(draw["launch_cycles"] + max(ends, moving(hbm_bytes, draw)))
     total = work.sum(0) / places
-    shares = {unit: float(total @ price) / cycles[0] for unit, price in costs.busy.items()}
-    unit = max(shares, key=lambda name: shares[name])
-    return Whole(tuple(cycles), "HBM", 1.0) if bound else Whole(tuple(cycles), unit, shares[unit])
+    busy = {unit: float(total @ price) / cycles[0] for unit, price in costs.busy.items()}
+    busy["HBM"] = moving(hbm_bytes, draws[0]) / cycles[0]
+    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0])
+
+
+def moving(count: float, draw: Draw) -> float:
+    """Cycles in which memory moves so many bytes."""
+    return count / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
+
+
+def spent(launch: LaunchTrace, found: LaunchTime) -> dict[str, float]:
+    """Cycles in which each unit of an SM works, and it has a CTA, on average of all SMs."""
+    shares = [len(trace.clusters) / found.places for trace in launch.traces]
+    times = [{**part.busy, TAKEN: part.cycles} for part in found.parts]
+    return {
+        unit: sum(n * time[unit] for n, time in zip(shares, times, strict=True))
+        for unit in times[0]
+    }
 
 
 def work_of(trace: ClusterTrace) -> tuple[int, int]:

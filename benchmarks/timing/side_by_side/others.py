@@ -78,20 +78,27 @@ def launched(words: Sequence[str], hear: Hear, having: str = "tcgen05.mma") -> N
     """Run a program; launches whose PTX has ``having`` are heard, and then one cluster runs.
 
     Raises:
-        ValueError: the program fails.
+        ValueError: the program fails. Exception: what stopped ``hear``.
     """
     busy: list[bool] = []
+    stopped: list[Exception] = []
 
     def seen(request: LaunchRequest, given: RunOptions) -> tuple[LaunchRequest, RunOptions]:
         if busy or having not in request.ptx:
             return request, given
         busy.append(True)
-        hear(request)
+        try:
+            hear(request)
+        except Exception as error:  # the program only learns that its launch failed
+            stopped.append(error)
+            raise
         busy.clear()
         return replace(request, grid=request.cluster), given
 
     with before_launch(seen, everywhere=True), run_options(everywhere=True, mode="fast", checks=0):
         ended = run_program(words)
+    if stopped:
+        raise stopped[0]
     if ended:
         raise ValueError(f"{Path(words[0]).name}: exit code {ended}")
 

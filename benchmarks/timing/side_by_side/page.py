@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from math import exp, log
-from typing import Any, Final
+from typing import Final
 
+from benchmarks.timing.side_by_side.limits import Cell, limits
+from benchmarks.timing.side_by_side.records import Row, same_state
 from sm100sim.timing.predict import Band
 
-Row = Mapping[str, Any]
 OURS: Final = "fa4_cute"
 HEAD: Final = """# Attention side by side: predictions for a B200
 
@@ -49,9 +51,9 @@ cause should not act there; that is an argument and no measurement.
 
 
 NOT_RUN: Final = {
-    "Modular's originals in fp8 and for decoding over pages; CUTLASS's in fp8 with a mask, at 64 "
-    "in fp8, and packed": "not predicted; `--missing` does it, and builds the programs at the "
-    "first call",
+    "Modular's decoding over pages": "its kernel packs scores of few rows into Tensor Memory and "
+    "multiplies them by `tcgen05.mma.ws` of M = 32. The ISA does not say which lanes hold it, "
+    "so it stops here; [experiments.md](experiments.md) says why packing gains nothing here",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
     "[originals.md](originals.md) has it on a small problem",
     "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "
@@ -70,25 +72,27 @@ def ratio(row: Row, base: Row) -> Band:
     return Band.of([a / b for a, b in zip(row["cycles"][1:], base["cycles"][1:], strict=True)])
 
 
-NOW: Final = ("d451a46e", "6c4bd19e", "a25460a1", "2a70fc5f")
-"""States of the machine that are one: the first has another latency between the CTAs of a cluster,
-and its rows are of kernels without clusters; the others differ in Hopper's chips."""
+def of_one_state(rows: Sequence[Row], pairs: Sequence[Row]) -> list[Row]:
+    """Rows with a star where they are of another state of the machine than most.
+
+    Args:
+        rows: those of the file. pairs: states that are equal (`records.STATES`).
+    """
+    of = [row["model"] for row in rows]
+    same = {state: same_state(state, pairs) for state in {*of}}
+    most = max(same.values(), key=lambda states: sum(map(of.count, states)), default=set[str]())
+    return [{**row, "star": row["model"] not in most} for row in rows]
 
 
 def named(row: Row) -> str:
-    """The column of a row, marked where it is of an older machine."""
-    return str(row["column"]) + " *" * (row["model"] not in NOW)
-
-
-def alike(row: Row, other: Row) -> bool:
-    """Whether a ratio of two rows is one of equals."""
-    return (row["model"] in NOW) is (other["model"] in NOW)
+    """The column of a row, marked where it is of another state of the machine."""
+    return f"{row['column']}{' *' * row['star']}"
 
 
 def base_of(row: Row, rows: Sequence[Row]) -> Row | None:
     """This package's row of the same problem, by the same assembler, on the same machine."""
     for other in rows:
-        same = problem(other) == problem(row) and "cycles" in other and alike(row, other)
+        same = problem(other) == problem(row) and other["star"] == row["star"]
         if same and other["column"].startswith(OURS) and other["compiler"] == row["compiler"]:
             return other
     return None
@@ -104,22 +108,22 @@ def verdict(found: Band) -> str:
     return "ahead" if found.low > 1 else "behind" if found.high < 1 else "open"
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The page."""
-    made = [row for row in rows if "cycles" in row]
+def page(rows: Sequence[Row], pairs: Sequence[Row]) -> str:
+    """The page of rows and of the states of the machine that are equal (`records.STATES`)."""
+    made = of_one_state([row for row in rows if "cycles" in row], pairs)
     draws = len(made[0]["cycles"]) - 1 if made else 0
     lines = [HEAD.format(draws=draws), *states(made), *summary(made), ""]
-    lines += ["## Every row", "", *tables(made)]
-    lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made)]
+    lines += [*limits(list(cells(made))), "", "## Every row", "", *tables(made)]
+    lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made, pairs)]
     return "\n".join([*lines, ""])
 
 
 def states(rows: Sequence[Row]) -> Iterator[str]:
-    """What rows of older machines are, where there are any."""
-    old = sum(row["model"] not in NOW for row in rows)
+    """What rows of other machines are, where there are any."""
+    old = sum(row["star"] for row in rows)
     if old:
         yield (
-            f"**{old} of {len(rows)} rows are of older states of the machine, marked \\*.** A "
+            f"**{old} of {len(rows)} rows are of other states of the machine, marked \\*.** A "
             "ratio is only given between two rows with the mark or two without it."
         )
         yield ""
@@ -153,6 +157,15 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
+def cells(rows: Sequence[Row]) -> Iterator[Cell]:
+    """Each row of another column beside this package's."""
+    for row in sorted(rows, key=_order):
+        base = base_of(row, rows)
+        if base and base is not row:
+            group, _, member = title(row).partition(", ")
+            yield Cell(title(row), group, member, row, base, own(row, base), ratio(row, base))
+
+
 def mean(values: Sequence[float]) -> float:
     """The geometric mean."""
     return exp(sum(map(log, values)) / len(values))
@@ -166,6 +179,12 @@ def own(row: Row, base: Row) -> float:
 def title(row: Row) -> str:
     """A problem in words."""
     return row.get("name") or f"{row['family']}, {row['length']:,}"
+
+
+def busiest(row: Row) -> str:
+    """The busiest unit, and the share of the time in which it works."""
+    unit, share = max(row["busy"].items(), key=lambda item: item[1])
+    return f"{unit} {share:.0%}"
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
@@ -190,7 +209,7 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
         title_before = title(row)
         yield (
             f"| {head} | {named(row)} | {row['cycles'][0]:,} | "
-            f"{found.low:,.0f}–{found.high:,.0f} | {told} | {row['unit']} {row['share']:.0%} | "
+            f"{found.low:,.0f}–{found.high:,.0f} | {told} | {busiest(row)} | "
             f"{row['local'] or ''} |"
         )
 
@@ -215,17 +234,16 @@ def missing(rows: Sequence[Row]) -> Iterator[str]:
         yield f"* {what}: {why}."
 
 
-def models(rows: Sequence[Row]) -> Iterator[str]:
+def models(rows: Sequence[Row], pairs: Sequence[Row]) -> Iterator[str]:
     """Which states of the machine the rows are of."""
-    by: dict[str, int] = {}
-    for row in rows:
-        by[row["model"]] = by.get(row["model"], 0) + 1
+    by = Counter(row["model"] for row in rows)
     told = ", ".join(f"{name} ({count} rows)" for name, count in sorted(by.items()))
-    yield (
-        f"State of the clocked machine, by a digest of its sources and chips: {told}. {NOW[0]} has "
-        "another latency between the CTAs of a cluster, and its rows are of kernels without "
-        "clusters; the others differ in Hopper's chips. Repeated on the last, rows are the same."
-    )
+    yield f"State of the clocked machine, by a digest of its sources and chips: {told}."
+    for pair in pairs:
+        if pair["states"][0] in by:
+            (old, new), names = pair["states"], pair["repeated"]
+            why = f", and {pair['why']}" if "why" in pair else ""
+            yield f"{old} counts as {new}: repeated, rows are equal ({'; '.join(names)}){why}."
     yield f"An executed cluster deviates from start, tiles and keys by {most(rows):.1%} at most."
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 RECORDS: Final = Path(__file__).with_name("rows.json")
+STATES: Final = Path(__file__).with_name("states.json")
+"""Pairs of states of the machine, what rows of the first were equal when repeated in the other,
+and why the others are, where that has to be said."""
 Row = Mapping[str, Any]
 
 
@@ -35,3 +38,11 @@ def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
     """Rows with new ones of a column and a problem in the place of all that it had."""
     replaced = {key(row)[:2] for row in new}
     return [*(row for row in old if key(row)[:2] not in replaced), *new]
+
+
+def same_state(state: str, pairs: Sequence[Row]) -> set[str]:
+    """A state of the machine and all that are one with it, as repeated rows say."""
+    found = {state}
+    while more := {s for p in pairs if found & {*p["states"]} for s in p["states"]} - found:
+        found |= more
+    return found

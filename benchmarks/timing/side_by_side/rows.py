@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.hopper.times.problems import Problem
+from benchmarks.machine_state import CHIP, DRAWS, model
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import (
     CUDA12,
@@ -29,7 +28,6 @@ from sm100sim.timing.records import LaunchTrace, SassKernel
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher
 
-CHIP, DRAWS = "b200", 16
 TOKENS, HIDDEN = 32768, 2048
 """Tokens of a batch and columns of all query heads."""
 FEW: Final = 8192
@@ -51,9 +49,6 @@ COLUMNS: Final = (
     Column("Gluon, CUDA 13", "Gluon", CUDA13),
     Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
 )
-ROOT: Final = Path(__file__).resolve().parents[3]
-MODEL: Final = ("sm100sim/timing", "sm100sim/engine/clock")
-SUFFIXES: Final = (".py", ".toml", ".c", ".h")
 
 
 @dataclass(frozen=True)
@@ -136,16 +131,6 @@ def offered(column: Column, problem: Family | Other) -> bool:
     return not problem.causal or problem.dims == (256, 256)
 
 
-def model() -> str:
-    """What the clocked machine is: eight digits of its sources and chips."""
-    digest = hashlib.sha256()
-    for folder in MODEL:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in SUFFIXES:
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:8]
-
-
 class Maker:
     """Makes rows of a chip; keeps the machine code that it has seen."""
 
@@ -203,8 +188,8 @@ class Maker:
                 {
                     "family": family.name, "length": length, "column": column.name,
                     **self._facts([kernel]), "residue": round(costs.residue, 4),
-                    "unit": found.unit, "share": round(found.share, 3),
-                    "cycles": [round(c) for c in found.cycles],
+                    "taken": round(found.taken, 3),
+                    "busy": shares(found.busy), "cycles": [round(c) for c in found.cycles],
                 }
             )  # fmt: skip
         return rows
@@ -236,23 +221,21 @@ class Maker:
         """The row of a problem that is executed as it is; launches come one after the other."""
         cycles = [0.0] * len(self.draws)
         kernels: list[SassKernel] = []
-        unit, share = "", 0.0
+        busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
         for recorded in self.records(column, other.problem, other.lengths):
             kernel = self.kernel(column, recorded.request)
             launch = representatives(kernel, recorded)
             moved = moved_bytes(other) if not kernels else 0
             found = [time_launch(launch, draw, hbm_bytes=moved) for draw in self.draws]
             cycles = [a + b.cycles for a, b in zip(cycles, found, strict=True)]
-            if not kernels:
-                longest = found[0].longest
-                unit = max(longest.busy, key=lambda name: longest.busy[name])
-                share = longest.use(unit)
-                if found[0].bound_by == "HBM":
-                    unit, share = "HBM", 1.0
+            for unit, count in extents.spent(launch, found[0]).items():
+                busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)
+        of_time = {unit: count / cycles[0] for unit, count in busy.items()}
+        taken = round(of_time.pop(extents.TAKEN), 3)
         return {
             "family": "other", "name": other.name, "column": column.name,
-            **self._facts(kernels), "unit": unit, "share": round(share, 3),
+            **self._facts(kernels), "taken": taken, "busy": shares(of_time),
             "cycles": [round(c) for c in cycles],
         }  # fmt: skip
 
@@ -282,6 +265,12 @@ class Maker:
             for trace, taken in taken_by(launch, problem, layout)
         ]
         return found, layout, kernel
+
+
+def shares(busy: Mapping[str, float]) -> dict[str, float]:
+    """Of the units that work for at least a twentieth of the time, the busiest first."""
+    found = sorted(busy.items(), key=lambda item: -item[1])
+    return {unit: round(share, 3) for unit, share in found if share >= 0.05}
 
 
 def moved_bytes(other: Other) -> int:

@@ -62,7 +62,7 @@ def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) ->
 def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
     """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
     size, count, ours = prod(request.cluster), clusters(request), column.runner == OURS
-    order = "heads" if in_a_row(column, size) or (ours and is_persistent(column)) else "sections"
+    order = "heads" if in_a_row(column) else "sections"
     rising = column.runner in RISING
     of = partial(Layout, cluster=size, order=order, runner=column.runner, rising=rising)
     if not is_persistent(column) and (count != SMS // size or problem.causal):
@@ -81,9 +81,10 @@ def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layou
     return of(rows=rows, persistent=count < tiles, turns=ours)
 
 
-def in_a_row(column: Column, size: int) -> bool:
-    """Whether tiles of a head follow one another; CTAs of a cluster are neighbours along x."""
-    return column.runner in HEAD_BY_HEAD or (column.runner == OURS and size > 1)
+def in_a_row(column: Column) -> bool:
+    """Whether tiles of a head follow one another."""
+    ours = column.runner == OURS and is_persistent(column)
+    return column.runner in HEAD_BY_HEAD or ours
 
 
 def is_persistent(column: Column) -> bool:
@@ -116,6 +117,5 @@ def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[in
         return [0, TURN_HEADS if column.runner == TURN else 3, count - 8]
     extent = extent_of(problem, column.runner)
     tiles = count // extent.heads
-    row = in_a_row(column, prod(request.cluster))
-    stride = 1 if row else min(extent.section, extent.heads)
+    stride = 1 if in_a_row(column) else min(extent.section, extent.heads)
     return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]

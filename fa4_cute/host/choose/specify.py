@@ -17,12 +17,11 @@ from ...plan.launch.sm90_selection import (
 )
 from ...plan.launch.sm100_selection import (
     SchedulerChoice,
-    choose_blackwell_partition,
     choose_blackwell_query_tiles,
     choose_blackwell_scheduler,
-    choose_blackwell_splits,
 )
-from ...plan.launch.split_selection import SplitChoice
+from ...plan.launch.sm100_splits import choose_blackwell_splits
+from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.depth512_spec import Depth512Spec
@@ -34,13 +33,12 @@ from .kernels import KernelRow, rows_of
 
 
 class Specified(NamedTuple):
-    """A kernel, before the rules of clusters are asked.
+    """A kernel.
 
     Attributes:
-        problem: with its scheduler and its number of splits.
+        problem: with its scheduler, its number of splits, and where they meet.
         spec: the kernel, split as the problem says.
-        query_tiles, key_splits, scheduler: as of ``support.Choice``.
-        split: the same, where predictions decide it.
+        query_tiles, key_splits, scheduler, split: as of ``support.Choice``.
     """
 
     problem: Problem
@@ -58,7 +56,7 @@ def row_of(problem: Problem) -> KernelRow:
 
 
 def specified(problem: Problem) -> Specified:
-    """Return the kernel of a problem and what was left open of it, but for clusters of splits."""
+    """Return the kernel of a problem and what was left open of it."""
     row = row_of(problem)
     posed, problem = problem, problem.with_scheduler(Scheduler.TILE)
     spec = _specification_of(problem, row)
@@ -81,20 +79,36 @@ def _specified_sm100(
     if isinstance(spec, KernelSpec):
         tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, posed.num_qo)
         spec = _with_query_tiles(spec, tiles.num_qo)
-    if posed.features.num_splits is None:
+    if posed.features.num_splits is None and posed.num_qo is None:
+        # With either given, the results must not depend on the batch.
         splits = choose_blackwell_splits(spec, posed.sizes, posed.sms)
-    if posed.features.scheduler is None and (splits is None or splits.num_splits == 1):
+    keys, joined = splits or (None, None)
+    if posed.features.scheduler is None and (keys is None or keys.num_splits == 1):
         taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
-    problem = problem.with_splits(splits.num_splits if splits else 1)
-    joined = None
-    if problem.features.split is None and posed.features.num_splits is None:
-        # Of so many splits as asked for, the results must not depend on the batch.
-        count = problem.features.count
-        joined = choose_blackwell_partition(spec, posed.sizes, posed.sms, count)
+    problem = problem.with_splits(keys.num_splits if keys else 1)
+    joined = joined or _joined_by_rules(problem, spec)
+    if joined is not None:
+        problem = problem.with_partition(joined.partition)
     if problem.variant != spec.variant:
         spec = _blackwell_specification_of(problem, row, tiles)
-    return Specified(problem, spec, tiles, splits, taken, joined)
+    return Specified(problem, spec, tiles, keys, taken, joined)
+
+
+def _joined_by_rules(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:
+    """Return where the results of split keys meet; None when keys are not split."""
+    features = problem.features
+    if features.count == 1:
+        return None
+    return choose_split(
+        SplitWork(
+            features.count,
+            depth=problem.head_dim_v,
+            num_qo=spec.config.num_qo if isinstance(spec, KernelSpec) else None,
+            persistent=problem.variant.is_persistent,
+            asked=features.split,
+        )
+    )
 
 
 def _blackwell_specification_of(
@@ -126,7 +140,8 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)
-    return Specified(problem, _sm90_specification_of(problem, row, tile), tile, splits)
+    spec = _sm90_specification_of(problem, row, tile)
+    return Specified(problem, spec, tile, splits, split=_joined_by_rules(problem, spec))
 
 
 def _sm90_specification_of(problem: Problem, row: KernelRow, tile: TileChoice) -> SM90Spec:

@@ -20,12 +20,11 @@ from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import TileChoice
 from ...plan.launch.sm100_selection import SchedulerChoice
-from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
+from ...plan.launch.split_selection import SplitChoice
 from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import MAX_SPLITS
 from ...plan.spec.depth512_spec import Depth512Spec
-from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.variant import Partition
 from ..ask.checks import divisibility
 from ..ask.problem import Problem
@@ -98,32 +97,12 @@ def choose(problem: Problem) -> Choice | Refusal:
             return refusal
     try:
         problem, spec, tiles, key_splits, scheduler, split = specified(problem)
-        split = split or _split_choice(problem, spec)
-        if split is not None and split.partition is not spec.variant.partition:
-            spec = specified(problem.with_partition(split.partition)).spec
         num_splits = problem.features.count
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale, num_splits)
     except ValueError as error:
         return refusal_of_error(NotImplementedError, error)
     return Choice(row, spec, tiles, split, key_splits, num_splits, scheduler)
-
-
-def _split_choice(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:
-    """Return where the results of split keys meet; None when keys are not split."""
-    features = problem.features
-    if features.count == 1:
-        return None
-    num_qo = spec.config.num_qo if isinstance(spec, KernelSpec) else None
-    return choose_split(
-        SplitWork(
-            features.count,
-            depth=problem.head_dim_v,
-            num_qo=num_qo,
-            persistent=spec.variant.is_persistent,
-            asked=features.split,
-        )
-    )
 
 
 def supported_dtypes(arch: str) -> tuple[DType, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from . import cache_files
+from .settings import names_lines
 
 PACKAGE: Final = Path(__file__).resolve().parents[2]
 COMPILED_FOLDERS: Final = (
@@ -52,6 +53,8 @@ def toolchain() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
+    if names_lines():
+        found["lines"] = "of sources"
     return found
 
 

@@ -6,6 +6,7 @@ variable                          meaning                                       
 ``FA4_CUTE_CACHE_DIR``            directory of compiled kernels                        see below
 ``FA4_CUTE_CACHE``                ``0`` keeps compiled kernels in memory only          ``1``
 ``FA4_CUTE_LOCK_TIMEOUT``         seconds to wait for another process that compiles    ``60``
+``CUTE_DSL_LINEINFO``             CuTe DSL's own: PTX names lines of sources           ``0``
 ================================= ==================================================== ===========
 
 Without ``FA4_CUTE_CACHE_DIR`` kernels are kept in the user's cache directory as ``platformdirs``
@@ -70,6 +71,11 @@ def _read(variables: Mapping[str, str]) -> Settings:
         cache_dir=_cache_dir(variables) if enabled else None,
         lock_timeout=_seconds(variables, "FA4_CUTE_LOCK_TIMEOUT", DEFAULT_LOCK_TIMEOUT),
     )
+
+
+def names_lines() -> bool:
+    """Return whether CuTe DSL, asked by ``CUTE_DSL_LINEINFO``, writes source lines into PTX."""
+    return os.environ.get("CUTE_DSL_LINEINFO", "").strip().lower() in _TRUE
 
 
 def set_default(name: str, value: str) -> None:

@@ -41,7 +41,7 @@ def read_rows() -> list[BarrierRow]:
             f"S{chain}_read",
             f"S{chain} in registers",
             (Arrival(f"softmax{chain}", WARP_GROUP_THREADS),),
-            "softmax1, mma (second tile)" if chain == 0 else "softmax0",
+            "softmax1, mma (second tile)" if chain == 0 else "softmax0, mma (chain 0 ends early)",
         )
         for chain in range(NUM_CHAINS)
     ]
@@ -54,7 +54,7 @@ def stored_rows() -> list[BarrierRow]:
             f"stored[{chain}]",
             f"O{chain} read and stored",
             (Arrival(f"softmax{chain}", WARP_GROUP_THREADS),),
-            "load, correction (next query tile)",
+            "correction, load where O is staged over Q (next query tile)",
         )
         for chain in range(NUM_CHAINS)
     ]

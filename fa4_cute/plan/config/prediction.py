@@ -48,11 +48,12 @@ class PredictedRow(NamedTuple):
 
 
 class DecodingRow(NamedTuple):
-    """Costs of a step of decoding up to these head dims, whose keys come from memory.
+    """Costs of one Q tile to a CTA up to these head dims, whose keys may be split.
 
-    ``tile`` are those of a CTA with a query tile; ``combine`` those of the launch that puts splits
-    together: ``first`` once and ``tile`` for each split. ``exchange`` are cycles that CTAs of a
-    cluster of two take more. The others are those of ``TunedRow``.
+    ``tile`` are those of a CTA with a query tile, of a step of decoding; ``combine`` those of the
+    launch that puts splits together: ``first`` once, ``tile`` for each split and ``per_keys`` for
+    1,024 rows of O. ``exchange`` are cycles that CTAs of a cluster of two take more. The others are
+    those of ``TunedRow``.
     """
 
     kernel: str

@@ -137,8 +137,12 @@ def _query_tile_blocks(
 def _sections(
     spec: AttentionSpec, sizes: AttentionSizes, blocks: tuple[int, int, int]
 ) -> tuple[int, int, int]:
-    """Return the grid of ``blocks`` with the heads of a section along x, query tiles along y."""
-    tiles, heads, batch = blocks
+    """Return the grid of ``blocks`` with the heads of a section along x, query tiles along y.
+
+    Each head has the CTAs that share a query tile.
+    """
+    ctas, heads, batch = blocks
+    tiles = ctas // spec.config.cta_group()
     together = heads_of_section(heads, bytes_of_head(spec, sizes))
     sections = heads // together * batch
     for name, count in (("query tiles", tiles), ("heads and sequences", sections)):
@@ -147,7 +151,7 @@ def _sections(
                 f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}; nearest supported "
                 'choice: scheduler="persistent"'
             )
-    return together, tiles, sections
+    return together * spec.config.cta_group(), tiles, sections
 
 
 def bytes_of_head(spec: AttentionSpec, sizes: AttentionSizes) -> int:

@@ -175,3 +175,12 @@ class TMAConsumerPlan:
         if self.is_k != k:
             have, asked = ("K", "V") if self.is_k else ("V", "K")
             raise ValueError(f"this pipeline consumes {have}; use the {have} methods, not {asked}")
+
+
+def slots_since_scores(config: FA4Config) -> int:
+    """Return how many slots before K of the next query tile one is that is free after all scores.
+
+    With two Q tiles, in the order of ``IssueOrder.loads``: the last K in a ring of its own. In a
+    fused one it is that K or V of the key tile before, which the MMA that follows them reads.
+    """
+    return 2 if config.use_fused_kv else 1

@@ -144,12 +144,13 @@ class CommonSpec(ABC):
     def heads_first(self) -> bool:
         """Whether the longest query tiles of many heads start first, so that short ones end.
 
-        A grid then has a section's heads along x, query tiles along y, then the rest. CTAs of a
-        cluster are neighbours along x, and so are the splits of a query tile: theirs has not.
+        A grid then has a section's heads along x, query tiles along y, then the rest. The CTAs that
+        share a query tile are neighbours along x. So are the splits of one: theirs is not in
+        sections.
         """
         variant = self.variant
         free = not (variant.is_persistent or variant.splits_keys)
-        return self.orders_heads and variant.longest_first and free and self.cluster_size == 1
+        return self.orders_heads and variant.longest_first and free
 
     @property
     def head_by_head(self) -> bool:
@@ -166,6 +167,11 @@ class CommonSpec(ABC):
         A dynamic order is that of a CTA for every query tile: the longest of many heads first.
         """
         return self.variant.is_dynamic and self.orders_heads
+
+    @property
+    def first_ends_early(self) -> bool:
+        """Whether the first Q tile leaves out the last key tile where it sees nothing of it."""
+        return False
 
     @property
     def reads_pages_ahead(self) -> bool:

@@ -61,11 +61,13 @@ void access_tmem(Clock *c, const Execution *x, bool store) {
   set_read(x, end + x->op->read_latency);
 }
 
-/* The engine works off rows of boxes one instruction after the other; bytes come through the SM's share of the L2. */
+/* The engine begins boxes some cycles apart, whatever it works at, and works off their rows one box after the other;
+ * bytes come through the SM's share of the L2. */
 void copy_load(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
   const ClockEvent *e = x->event;
-  double end = serve(&sm->shared[CLOCK_SHARED_COPY], x->at, e->service);
+  double begun = fmax(x->at, sm->next_copy), end = serve(&sm->shared[CLOCK_SHARED_COPY], begun, e->service);
+  sm->next_copy = begun + c->chip->copy_issue_cycles;
   double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], end - e->service, e->memory);
   double done = fmax(end, moved) + e->latency;
   deliver_bytes(c, x, done);

@@ -95,6 +95,7 @@ typedef struct {
   Product products[CLOCK_QUEUE_RING];   /* the first one runs */
   u32 first_product, n_products;
   double product_start, product_end;
+  double next_copy; /* no box is begun before */
   CacheLine *cache;
 } Sm;
 

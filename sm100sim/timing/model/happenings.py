@@ -10,6 +10,8 @@ from ..chips import Draw
 from ..records import Action, DynamicEvent
 
 ROW_BYTES: Final = 128
+SHORT_ROW_BYTES: Final = 64
+"""Rows of boxes of at most so many bytes take less time than longer ones."""
 SECTOR_BYTES: Final = 32
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
@@ -92,11 +94,16 @@ def _mma(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
-    """Rows of a box one after the other; bytes that lie in one row have no such limit."""
-    service = max(draw["copy_issue_cycles"], event.size / draw["copy_bytes"])
+    """Rows of a box one after the other; bytes that lie in one row have no such limit.
+
+    Of boxes of 256 rows and 8, 16 or 32 in turn an H200 copies one row a cycle (sharing/skews.py):
+    few rows take no longer. Boxes are begun `copy_issue_cycles` apart, while it works at others.
+    """
+    service = event.size / draw["copy_bytes"]
     rows, row_bytes = event.shape[:2] if event.shape else (1, event.size)
     if rows > 1:
-        service = max(service, rows * -(-row_bytes // ROW_BYTES) * draw["copy_row_cycles"])
+        each = draw[f"copy_{'short_' * (row_bytes <= SHORT_ROW_BYTES)}row_cycles"]
+        service = max(service, rows * -(-row_bytes // ROW_BYTES) * each)
     near = "shared" in event.detail
     latency = draw["copy_latency"] + event.fresh * draw["hbm_latency"]
     return Happening(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, Final
 
 from ...crew.recording import Recording, recording
-from ..chips import load_chip
+from ..chips import chip_names, load_chip
 from ..records import SassKernel
 from ..sass.lines import compiled
 from ..sass.tools import assemblers
@@ -22,7 +23,7 @@ CHIPS: Final = {"90": "h100", "100": "b200", "103": "b300"}
 OTHERWISE: Final = "b200"
 NEWER: Final = "Unsupported .version"
 """What ptxas says of PTX that is newer than itself."""
-_TARGET: Final = re.compile(r"^\s*\.target\s+sm_(\d+)", re.M)
+_TARGET: Final = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.M)
 
 
 def profile(
@@ -59,7 +60,8 @@ def profile(
     Raises:
         FileNotFoundError: ptxas or nvdisasm is not installed; names the package.
         Unmatched: no way through the machine code agrees with what a warp did.
-        ValueError, NotImplementedError: as `profile_launch`; also if ptxas refuses the PTX.
+        ValueError, NotImplementedError: as `profile_launch`; also if a launch has none of
+            `clusters`, if its PTX is for another chip, or ptxas refuses it.
     """
     with recording(clusters) as launches:
         call()
@@ -75,13 +77,32 @@ def profile_recording(
     recorded: Recording, chip: str = "", *, ptxas: str | None = None, **options: Any
 ) -> KernelProfile:
     """Profile one recorded launch; arguments and errors as of `profile` and `profile_launch`."""
-    ptx = recorded.request.ptx
+    request = recorded.request
+    ptx = request.ptx
     chip = chip or chip_of(ptx)
-    kernel = _code(ptx, load_chip(chip).arch, recorded.request.kernel, ptxas)
+    _refuse_other(ptx, chip)
+    if not len(recorded.steps):
+        last = prod(request.grid) // prod(request.cluster) - 1
+        raise ValueError(f"clusters: the launch has none of those; it has 0 to {last}")
+    kernel = _code(ptx, load_chip(chip).arch, request.kernel, ptxas)
     matcher = Matcher(kernel, recorded)
     launch = matcher.launch()
     found = profile_launch(launch, chip, ptx=ptx, **options)
     return replace(found, doubts=(*_doubts(matcher), *too_seldom(recorded, launch)))
+
+
+def _refuse_other(ptx: str, chip: str) -> None:
+    """Refuse a chip that does not run the PTX: PTX runs on later chips, "sm_100a" on its own."""
+    target, arch = _TARGET.search(ptx), load_chip(chip).arch
+    if target is None:
+        return
+    number, chips = int(arch.strip("sm_af")), chip_names()
+    if int(target[1]) > number or (target[2] == "a" and int(target[1]) != number):
+        runs = [name for name in chips if load_chip(name).arch.rstrip("a") == f"sm_{target[1]}"]
+        raise ValueError(
+            f"chip: {chip} is {arch}, and the PTX is for sm_{target[1]}{target[2]}; nearest "
+            f"supported choice: {' or '.join(runs) or 'PTX for a chip among ' + ', '.join(chips)}"
+        )
 
 
 def _code(ptx: str, arch: str, kernel: str, ptxas: str | None) -> SassKernel:

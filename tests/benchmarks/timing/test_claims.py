@@ -7,13 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.machine_state import DRAWS
 from benchmarks.timing import ladder
 from benchmarks.timing.claims import builds, clocks, found, page
 from benchmarks.timing.claims.__main__ import ends_of, predicted, with_ends
 from benchmarks.timing.claims.builds import JUNE, MAY, TODAY
 from benchmarks.timing.claims.causes import CAUSES
 from benchmarks.timing.claims.table import CLAIMS, PAIR, Call, Claim
-from benchmarks.timing.side_by_side.rows import DRAWS, Family, Maker
+from benchmarks.timing.side_by_side.rows import Family, Maker
 from benchmarks.timing.side_by_side.variants import KNOBS, changed, rewritten
 from sm100sim.timing.chips import load_chip
 

@@ -33,7 +33,7 @@ def test_with_many_stages_the_slowest_server_sets_the_pace() -> None:
 
 
 def test_with_two_stages_a_turn_is_half_a_round_trip() -> None:
-    draw = mainloop.draw_for(cold=False)
+    draw = mainloop.draw_for()
     trip = 2 * predicted(replace(ROW, stages=2))
     known = draw["copy_latency"] + 192 * draw["copy_row_cycles"] + 4 * 48 + draw["mma_fixed"]
     assert known < trip < known + 250
@@ -44,7 +44,17 @@ def test_what_exceeds_half_of_the_l2_comes_from_memory() -> None:
     near, far = Row(128, 64, 64, 2, "BF16", 0), Row(128, 128, 64, 2, "BF16", 0)
     assert near.footprint < mainloop.HALF_L2 < far.footprint
     extra = 2 * (predicted(far) - predicted(near))
-    assert extra > mainloop.draw_for(cold=True)["hbm_latency"]
+    assert extra > mainloop.draw_for()["hbm_latency"]
+
+
+def test_of_a_line_of_the_l2_only_the_first_turn_waits_for_memory() -> None:
+    """In bf16 a turn of k = 16 has a quarter of a line; with two stages a turn is half a trip."""
+    narrow = [Row(64, n, 16, 2, "BF16", 0) for n in (128, 192)]
+    near, far = (predicted(row) for row in narrow)
+    rows, product = 64 * mainloop.draw_for()["copy_short_row_cycles"], 64 / 2
+    extra = far - near - (rows + product) / 2
+    assert narrow[0].footprint < mainloop.HALF_L2 < narrow[1].footprint
+    assert extra == pytest.approx(mainloop.draw_for()["hbm_latency"] / 4, rel=0.1)
 
 
 def test_the_page_has_errors_by_tile_and_of_all() -> None:

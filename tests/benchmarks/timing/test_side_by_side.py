@@ -1,8 +1,7 @@
-"""From executed clusters to grids, the rows, and the page."""
+"""From executed clusters to grids, and to rows."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,15 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.machine_state import MODEL, ROOT, model
 from benchmarks.originals import inputs
 from benchmarks.timing.side_by_side import callers, others, rows, spread
-from benchmarks.timing.side_by_side import page as side_page
-from benchmarks.timing.side_by_side import records as side_by_side
-from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
+from benchmarks.timing.side_by_side.extents import (
+    TAKEN,
+    Costs,
+    Executed,
+    Extent,
+    Layout,
+    spent,
+    whole,
+)
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.records import Action
+from testing.tree import imports
 
 LAYOUT = Layout(256, 1, persistent=False)
 VALUES = {"sms": 4.0, "cta_cycles": 10, "launch_cycles": 1000, "hbm_gbytes": 1000,
@@ -32,24 +39,6 @@ DRAW = Draw("b200", "sm_100a", 0, VALUES)
 def executed(tiles: int, keys: int, cycles: float, tensor: float = 0) -> Executed:
     time: Any = SimpleNamespace(cycles=cycles, busy={"tensor": tensor, "mufu": 1.0})
     return Executed(tiles, keys, (time,))
-
-
-def test_the_page_is_that_of_the_rows() -> None:
-    found = side_by_side.load()
-    assert Path("docs/side_by_side.md").read_text() == side_page.page(found)
-    keys = [side_by_side.key(row) for row in found]
-    assert len(set(keys)) == len(keys)
-    assert len(found) > 50
-
-
-def test_each_row_of_the_file_is_on_the_page() -> None:
-    text = side_page.page(side_by_side.load())
-    for row in side_by_side.load():
-        if "cycles" in row:
-            assert f"| {side_page.named(row)} | {row['cycles'][0]:,} |" in text
-        else:
-            column, name = re.escape(row["column"]), re.escape(row["name"])
-            assert re.search(rf"(?m)^\* {column}: .*{name}", text)
 
 
 def test_two_clusters_tell_start_and_keys_three_tiles_too() -> None:
@@ -91,8 +80,9 @@ def test_a_grid_runs_in_waves_and_a_persistent_one_takes_turns() -> None:
     extent = Extent(3, 512, 256, causal=False)  # six tiles of 256 keys on four SMs
     found = whole(costs, LAYOUT, extent, [DRAW], 0)
     assert list(found.cycles) == [1000 + 2 * (10 + 100 + 50 + 256)]
-    assert found.unit == "tensor"
-    assert found.share == pytest.approx(6 * 128 / 4 / found.cycles[0])
+    assert max(found.busy, key=found.busy.__getitem__) == "tensor"
+    assert found.busy["tensor"] == pytest.approx(6 * 128 / 4 / found.cycles[0])
+    assert found.taken == pytest.approx(6 * 406 / 4 / found.cycles[0])
     persistent = replace(LAYOUT, persistent=True)
     assert whole(costs, persistent, extent, [DRAW], 0).cycles == (1000 + 10 + 100 + 2 * 306,)
     pairs = whole(costs, replace(LAYOUT, cluster=2), extent, [DRAW], 0)
@@ -120,44 +110,7 @@ def test_bytes_that_must_move_bound_a_launch() -> None:
     costs = Costs(((100.0, 50.0, 1.0),), {"tensor": (0.0, 0.0, 0.5)}, 0.0)
     found = whole(costs, LAYOUT, Extent(1, 256, 256, causal=False), [DRAW], 5_000_000)
     assert list(found.cycles) == [1000 + 5000]
-    assert (found.unit, found.share) == ("HBM", 1.0)
-
-
-def row(column: str, cycles: list[int], compiler: str = "12.9", **more: Any) -> dict[str, Any]:
-    return {"family": "bf16 d64 all", "length": 1024, "column": column, "cycles": cycles,
-            "compiler": compiler, "unit": "mufu", "share": 0.5, "local": 0,
-            "model": side_page.NOW[0], **more}  # fmt: skip
-
-
-def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
-    rows = [
-        row("fa4_cute, CUDA 12", [100, 100, 200]), row("fa4_cute, CUDA 13", [50, 50, 50], "13.4"),
-        row("FA4, CUDA 12", [110, 120, 300]),
-    ]  # fmt: skip
-    base = side_page.base_of(rows[2], rows)
-    assert base is rows[0]
-    found = side_page.ratio(rows[2], base)
-    assert (found.median, side_page.own(rows[2], base)) == (1.35, 1.1)
-    assert side_page.verdict(found) == "ahead"
-    assert side_page.verdict(side_page.ratio(rows[0], rows[2])) == "behind"
-    assert side_page.verdict(side_page.ratio(rows[0], rows[0])) == "open"
-    old = row("FA4", [1, 1, 1], model="old")
-    assert side_page.base_of(old, rows) is None
-    assert "**1 of 4 rows are of older states" in side_page.page([*rows, old])
-    assert "older states" not in side_page.page(rows)
-    text = side_page.page([*rows, {"family": "x", "name": "y", "column": "FA4", "refused": "no"}])
-    assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
-    assert "* FA4: y: refuses it: no" in text
-
-
-def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:
-    failed = {"family": "bf16 d64 all", "name": "bf16 d64 all", "column": "FA4", "failed": "x"}
-    old = [failed, row("FA4", [1, 1]), row("FA4", [2, 2], length=4096), row("fa4_cute", [5, 5])]
-    new = [row("FA4", [4, 4], length=4096), row("FA4", [3, 3])]
-    path = tmp_path / "rows.json"
-    side_by_side.save(side_by_side.merged(old, new), path)
-    assert [r["cycles"][0] for r in side_by_side.load(path)] == [3, 4, 5]
-    assert side_by_side.load(tmp_path / "none.json") == []
+    assert found.busy["HBM"] == pytest.approx(5000 / 6000)
 
 
 def request(grid: tuple[int, int, int], cluster: int = 1) -> Any:
@@ -170,7 +123,7 @@ def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
     assert spread.extent_of(causal, "FA4").section == 32
     assert spread.extent_of(causal, "fa4_cute").section == 16
     assert spread.sampled(request((16, 8, 4)), causal, ours) == [0, 64, 96]
-    assert spread.sampled(request((16, 16, 4), cluster=2), causal, ours) == [0, 4, 6]
+    assert spread.sampled(request((16, 16, 4), cluster=2), causal, ours) == [0, 64, 96]
     persistent = replace(ours, options=(("scheduler", "persistent"),))
     assert spread.sampled(request((148, 1, 1)), causal, persistent) == [0, 3, 140]
     assert spread.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
@@ -247,6 +200,29 @@ def test_of_a_program_s_launches_those_with_products_are_heard(
         others.launched(["3"], hear)
 
 
+def test_what_stops_a_launch_is_told_and_not_only_that_the_program_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = LaunchRequest("tcgen05.mma", "k", (1, 1, 1), (32, 1, 1))
+
+    @contextmanager
+    def before(change: Any, **_: Any) -> Iterator[None]:
+        monkeypatch.setattr(others, "run_program", lambda words: program(change))
+        yield
+
+    def program(change: Any) -> int:
+        with pytest.raises(KeyError):
+            change(asked, RunOptions())
+        return 1
+
+    def hear(_: LaunchRequest) -> None:
+        raise KeyError("lanes")
+
+    monkeypatch.setattr(others, "before_launch", before)
+    with pytest.raises(KeyError, match="lanes"):
+        others.launched(["0"], hear)
+
+
 def test_what_others_have_no_kernel_for_is_refused() -> None:
     page, packed = (next(o.problem for o in rows.OTHERS if o.problem.group == group)
                     for group in ("paged", "packed"))  # fmt: skip
@@ -265,6 +241,13 @@ def test_a_decoding_step_over_pages_in_modular_s_words(tmp_path: Path) -> None:
     assert words == ["3", "3", "1", "100", "6", "24"]  # pages of a row, and what padding adds
     cached = np.frombuffer((tmp_path / "cached.bin").read_bytes(), np.int32)
     assert cached.tolist() == [99] * 3
+
+
+def test_units_count_over_all_sms_and_so_does_that_they_have_a_cta() -> None:
+    launch: Any = SimpleNamespace(traces=[SimpleNamespace(clusters=c) for c in ((0, 1, 2), (3,))])
+    parts = [SimpleNamespace(busy={"mufu": busy}, cycles=10 + busy) for busy in (10.0, 50.0)]
+    found: Any = SimpleNamespace(places=4, parts=parts)
+    assert spent(launch, found) == {"mufu": 20.0, TAKEN: 30.0}
 
 
 def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
@@ -314,5 +297,10 @@ def test_packed_sequences_move_the_bytes_of_each() -> None:
 
 
 def test_the_state_of_the_machine_has_a_name() -> None:
-    assert len(rows.model()) == 8
-    assert (rows.ROOT / rows.MODEL[0] / "chips" / "b200.toml").exists()
+    assert len(model()) == 8
+    assert (ROOT / MODEL[0] / "chips" / "b200.toml").exists()
+
+
+def test_the_originals_know_nothing_of_this_page() -> None:
+    for path in (ROOT / "benchmarks" / "originals").glob("*.py"):
+        assert not any(name.startswith("benchmarks.timing") for name in imports(path)), path

@@ -55,7 +55,8 @@ def test_blackwell_splits_keys_where_fewer_cycles_are_predicted() -> None:
 def test_blackwell_leaves_other_keys_whole() -> None:
     for change in (
         {"seqlen_k": 2047},
-        {"seqlen_q": 64},
+        {"seqlen_q": 8192},
+        {"num_qo": 1},
         {"num_qo": 2},
         {"features": Features(num_splits=1)},
         {"features": Features(sink=True)},

@@ -34,6 +34,18 @@ def test_key_depends_on_what_shapes_a_kernel(monkeypatch: pytest.MonkeyPatch) ->
         assert kernel_key(SPEC) != base
 
 
+def test_kernels_with_source_lines_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for lines must not get PTX from the cache that has none."""
+    keys = {}
+    for value in ("", "0", "1", "true"):
+        monkeypatch.setenv("CUTE_DSL_LINEINFO", value)
+        key_module.toolchain.cache_clear()
+        keys[value] = kernel_key(SPEC)
+    key_module.toolchain.cache_clear()
+    assert keys[""] == keys["0"]
+    assert keys["1"] == keys["true"] != keys["0"]
+
+
 def test_key_depends_on_the_sources_of_the_kernel_only(tmp_path: Path) -> None:
     copy = tmp_path / "fa4_cute"
     shutil.copytree(key_module.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))

@@ -120,7 +120,7 @@ def empty_rings(num_stages: int, _used: object, *, producer: bool) -> object:
 
 
 LOST = {
-    "wait before Q is loaded": ("roles.{role}load.wait_until_stored", lambda *_: None),
+    "wait before Q is loaded": ("roles.{role}load.{wait}", lambda *_: None),
     "wait before O is overwritten": ("roles.{role}correction.wait_until_stored", lambda *_: None),
     "parity of earlier key tiles": ("work.progress.Progress.steps_of", lambda *_: 0),
     "parity of earlier corrections": ("work.progress.Progress.corrections_of", lambda *_: 0),
@@ -173,7 +173,9 @@ def test_what_keeps_query_tiles_apart_is_needed(
 ) -> None:
     """The simulator finds a kernel without it: a race, a deadlock, or other values."""
     place, instead = LOST[lost]
-    role = "depth512_" if case.head_dim >= SMALLEST_DEPTH else ""
+    is_deep = case.head_dim >= SMALLEST_DEPTH
+    role = "depth512_" if is_deep else ""
+    wait = "wait_until_stored" if is_deep else "wait_for_query_memory"
     call(arguments(case), num_sms=sms_of(case))  # the kernel as it should be
-    monkeypatch.setattr(f"fa4_cute.{place.format(role=role)}", instead)
+    monkeypatch.setattr(f"fa4_cute.{place.format(role=role, wait=wait)}", instead)
     assert shown(case)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from fa4_cute.plan.launch import tiles
 from testing.arguments import arguments
 from testing.cases import FP16, Case, dense
 from testing.reference.attention import attention_float64
@@ -181,6 +182,22 @@ def test_not_a_number_spreads_as_in_exact_attention(kernel: str, where: int) -> 
     assert torch.isnan(outcome.lse[0, 0, seen]).all()
     clear = outcome.out[0, ~seen]
     torch.testing.assert_close(clear.double(), exact[0, ~seen], atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [dense(300, 300, 256, 4, 2, batch=2, causal=True), pair_cta(600, 300, 128, 3, 3, causal=True),
+     *also(dense(300, 300, 512, 3, 3, batch=2, causal=True))],
+    ids=str,
+)  # fmt: skip
+def test_the_bits_of_pairs_do_not_depend_on_sections(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One section of all heads, or one for each; the clusters of a query tile stay together."""
+    whole = check(case, scheduler="tile").results
+    monkeypatch.setattr(tiles, "SECTION_BYTES", 1)
+    assert all(map(torch.equal, check(case, scheduler="tile").results, whole))
 
 
 @pytest.mark.slow

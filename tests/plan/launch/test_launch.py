@@ -136,6 +136,21 @@ def test_sections_of_heads_start_their_longest_tiles_first(
 
 
 @pytest.mark.parametrize(
+    ("head_dim", "keys", "blocks"),
+    # 256 or 128 queries to a pair, 1 or 2 KiB of K and V to a key: 32 MiB are 32,768 or 16,384
+    [(256, 4096, (16, 16, 2)), (256, 16384, (4, 16, 8)), (256, 32768, (2, 16, 16)),
+     (512, 4096, (8, 32, 4)), (512, 10**5, (2, 32, 16))],
+)  # fmt: skip
+def test_pairs_start_the_longest_tiles_of_a_section_first(
+    head_dim: int, keys: int, blocks: tuple[int, int, int]
+) -> None:
+    """Two CTAs along x for every head."""
+    spec = Depth512Spec.for_attention(DType.BF16, head_dim, causal=True)
+    plan = plan_launch(spec, AttentionSizes(2, 4096, keys, 8, 8), softmax_scale=1.0)
+    assert (plan.grid, plan.cluster) == (blocks, (2, 1, 1))
+
+
+@pytest.mark.parametrize(
     "variant",
     [Variant(), Variant(CAUSAL, scheduler=Scheduler.PERSISTENT),
      Variant(CAUSAL, partition=Partition.WORKSPACE)],

@@ -15,7 +15,7 @@ from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs
 from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec, QueryTileLoad
-from fa4_cute.plan.spec.variant import Partition, Scheduler
+from fa4_cute.plan.spec.variant import Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
 
@@ -153,18 +153,3 @@ def test_query_tiles_that_differ_are_placed_one_by_one() -> None:
     assert load.placed_cycles(costs) == LAUNCH_CYCLES + 2 * 100 + 2944
     many = QueryTileLoad(4000, 2, longest=2048, mean=1280, is_even=False)
     assert many.placed_cycles(costs) == many.cycles(costs, in_order=False)
-
-
-def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner() -> None:
-    step = Problem("bf16", 30, 1, 16384, 8, 2, 128, 128)
-    found = require(choose(step))
-    assert found.num_splits == 2
-    assert found.split is not None
-    assert found.split.partition is Partition.CLUSTER
-    assert "cycles in a cluster" in found.split.text
-    for asked in (2, 4):
-        given = require(choose(replace(step, features=Features(num_splits=asked))))
-        assert "predicted" not in given.split.text
-    few = require(choose(replace(step, batch=4)))
-    assert few.num_splits > 2
-    assert few.split.partition is Partition.WORKSPACE

@@ -9,8 +9,9 @@ from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.memory.chunks import depth_chunks, value_chunks
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
-from fa4_cute.plan.memory.rings import Ring, TMAConsumerPlan
+from fa4_cute.plan.memory.rings import Ring, TMAConsumerPlan, slots_since_scores
 from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
+from fa4_cute.plan.spec.issue_order import IssueOrder
 from tests.plan.strategies import configs, depth512_configs
 
 
@@ -129,3 +130,22 @@ def test_a_k_ring_has_no_v_methods() -> None:
     k.require_operand(k=True)
     with pytest.raises(ValueError, match="this pipeline consumes K"):
         k.require_operand(k=False)
+
+
+@pytest.mark.parametrize("num_tiles", [1, 2, 3, 8])
+@pytest.mark.parametrize(("head_dim", "crosses"), [(128, True), (128, False), (192, False)])
+def test_the_slot_that_the_next_q_waits_for_is_free_after_all_scores_and_before_the_last_output(
+    num_tiles: int, head_dim: int, crosses: bool
+) -> None:
+    """Also where nothing else is held: the last V, which is freed later, is not waited for."""
+    config = FA4Config.for_attention(DType.BF16, head_dim)
+    order = IssueOrder(config.num_qo, crosses)
+    loads = list(order.loads(num_tiles))
+    if not config.use_fused_kv:
+        loads = [load for load in loads if load[0] == "K"]
+    product, tile = loads[-slots_since_scores(config)]
+    issues = list(order.issues(num_tiles))
+    reader = ({"K": "S", "V": "O"}[product], tile)
+    freed = max(i for i, x in enumerate(issues) if (x.product, x.key_tile) == reader)
+    assert freed >= max(i for i, x in enumerate(issues) if x.product == "S")
+    assert freed < max(i for i, x in enumerate(issues) if x.product == "O") - 1 or num_tiles == 1

@@ -51,6 +51,17 @@ def test_a_refusal_names_the_kernel(program: Path, capsys: pytest.CaptureFixture
     assert "no profile of reverse: roles: x has warp 7; the CTA has 0-1" in capsys.readouterr().err
 
 
+def test_a_program_without_a_kernel_is_told_so(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("idle.py").write_text("print('hello')\n")
+    assert main(["profile", "idle.py"]) == 3
+    said = capsys.readouterr().err
+    assert "nothing to profile in idle.py; kernels that it launched: none" in said
+    assert main([*WORDS, "--kernel-name", "other*"]) == 3
+    assert "kernels that it launched: reverse" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_timelines(program: Path) -> None:
     files = ["a.html", "a.json"]
@@ -75,7 +86,8 @@ def test_two_programs_are_compared(program: Path, capsys: pytest.CaptureFixture[
     assert main([*WORDS, "--compare", "b.ptx"]) == 0
     assert "draw by draw" in capsys.readouterr().out
     assert main([*WORDS, "--compare", "other*"]) == 3
-    assert "--compare other*: no kernel to compare" in capsys.readouterr().err
+    said = "--compare other*: no kernel to compare; it is no file, and kernels with a profile are"
+    assert f"{said}: reverse" in capsys.readouterr().err
 
 
 @pytest.mark.slow

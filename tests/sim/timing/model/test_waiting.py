@@ -132,10 +132,29 @@ def copies(count: int, rows: int, row_bytes: int, draw: Draw) -> float:
 
 @pytest.mark.parametrize("row_bytes", [32, 64, 128])
 def test_the_engine_moves_a_row_in_a_little_more_than_a_cycle(row_bytes: int) -> None:
-    """SemiAnalysis' sweep at 1.3 GHz: 0.77 to 0.83 ns a row of a box, whatever its bytes."""
+    """The sweep at 1.3 GHz: 0.77 to 0.83 ns a row; an H200: 1.00 cycles of short ones."""
     draw = chip("b200", l2_bytes=1e6)  # one CTA has the L2 for itself
     many, few = (copies(n, 192, row_bytes, draw) for n in (12, 4))
-    assert 0.77 * 1.3 < (many - few) / 8 / 192 < 0.83 * 1.3
+    each = (many - few) / 8 / 192
+    assert each == 1 if row_bytes < 128 else 0.77 * 1.3 < each < 0.83 * 1.3
+
+
+@pytest.mark.parametrize(("few", "cycles"), [(8, 264), (16, 272), (32, 288), (64, 320)])
+def test_a_box_of_few_rows_beside_one_of_many_takes_its_rows(few: int, cycles: float) -> None:
+    """An H200 copies boxes of 256 and 8, 16, 32 or 64 rows in turn with a row a cycle."""
+    draw = chip("h200", l2_pressure=0.0)
+    loads = [copy(rows * 32, rows, 32) for rows in (256, few)]
+    ends = []
+    for turns in (12, 4):
+        expect = arrive((256 + few) * 32 * turns)
+        ends.append(run(Program().warp(0, init(1), expect, *loads * turns, wait(1), READY), draw))
+    assert (ends[0].cycles - ends[1].cycles) / 8 == cycles
+
+
+def test_a_box_begins_some_cycles_after_the_last_one() -> None:
+    draw = chip("b200", l2_bytes=1e6)
+    many, few = (copies(n, 8, 128, draw) for n in (12, 4))
+    assert (many - few) / 8 == draw["copy_issue_cycles"]
 
 
 def test_the_l2_bounds_what_a_copy_brings() -> None:

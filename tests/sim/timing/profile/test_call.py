@@ -246,6 +246,12 @@ def test_draws_and_chips_are_checked() -> None:
         sm100sim.profile(launch, draws=0)
     with pytest.raises(ValueError, match="chip: 'a100' is none of"):
         sm100sim.profile(launch, chip="a100")
+    with pytest.raises(ValueError, match="clusters: the launch has none of those; it has 0 to 1"):
+        sm100sim.profile(launch, clusters=(7, 8))
+    body = LOOP.format(body=SQUARES, times=2)
+    words = r"chip: h200 is sm_90a, and the PTX is for sm_100a; nearest .* b200 or gb200"
+    with pytest.raises(ValueError, match=words):
+        sm100sim.profile(partial(run_ptx, body, np.ones(64, np.float32), block=64), chip="h200")
 
 
 def test_a_kernel_that_cannot_be_matched_stops_with_the_reason(

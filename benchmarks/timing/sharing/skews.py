@@ -1,0 +1,90 @@
+"""Boxes of few rows; operands that some SMs copy later than others, or share as far as they lie.
+
+SMs that read the same rows at about the same time are served once. These questions say how late
+one may be, and at which of its neighbours' requests: of the pair of SMs of a TPC, of a GPC, of all.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.timing.questions import SMS
+from benchmarks.timing.sharing.operands import Sharing, Table, by_groups, in_a_row
+
+WIDE: Final = (128, 128)
+LATE: Final = (0, 50, 100, 150, 200, 300, 400, 600, 900, 1300, 2000, 4000)
+"""Cycles."""
+PACES: Final = (0, 448)
+FEW: Final = (
+    *(((rows, rows), 8, 4) for rows in (8, 16, 32)), ((48, 48), 4, 4), ((64, 64), 3, 4),
+    *(((many, few), 4, 4) for many in (64, 128) for few in (8, 16, 32, 48)),
+)  # fmt: skip
+"""Rows of A and B, boxes of each in a step, slots of the ring."""
+Groups = list[list[int]]
+
+
+def levels(gpcs: Groups) -> dict[str, Groups]:
+    """SMs by who may share with them."""
+    return {
+        "own": [[sm] for gpc in gpcs for sm in gpc],
+        "TPC": [gpc[k : k + 2] for gpc in gpcs for k in range(0, len(gpc), 2)],
+        "GPC": gpcs,
+        "all": [[sm for gpc in gpcs for sm in gpc]],
+    }
+
+
+def crossing(of_a: Groups, of_b: Groups) -> Table:
+    """SMs of a group of the first kind copy the same rows of A, of the second the same of B."""
+    first, second = by_groups(of_a), by_groups(of_b)
+    return tuple(((a[0][0], b[0][1]),) for a, b in zip(first, second, strict=True))
+
+
+def second_half(groups: Groups, cycles: int) -> tuple[int, ...]:
+    """The SMs in the second half of each group begin so many cycles later."""
+    late = [0] * SMS
+    for group in groups:
+        for sm in group[len(group) // 2 :]:
+            late[sm] = cycles
+    return tuple(late)
+
+
+def far(gpcs: Groups) -> Groups:
+    """Pairs of SMs of a GPC that are of two TPCs."""
+    pairs = []
+    for gpc in gpcs:
+        half = len(gpc) // 2
+        if half % 2 or half < 2:
+            pairs += [gpc[k : k + 2] for k in range(0, len(gpc), 2)]
+        else:
+            pairs += [[gpc[k], gpc[k + half]] for k in range(half)]
+    return pairs
+
+
+def few_rows() -> tuple[Sharing, ...]:
+    """Of an SM that is alone."""
+    alone = (((0, 0),),)
+    return tuple(
+        Sharing("alone", rows, alone, slots=slots, wide=wide, pairs=pairs if wide == 32 else 2)
+        for wide in (32, 128)
+        for rows, pairs, slots in FEW
+    )
+
+
+def questions(gpcs: Groups) -> tuple[Sharing, ...]:
+    """All that is asked of a chip whose SMs lie in these groups (GPCs)."""
+    at = levels(gpcs)
+    late = {"TPC": at["TPC"], "two TPCs": far(gpcs), "GPC": gpcs, "all": at["all"]}
+    return (
+        *few_rows(),
+        *(Sharing(f"{name} the same", WIDE, by_groups(groups), by_sm=True, pace=pace,
+                  late=second_half(groups, cycles))
+          for name, groups in late.items() for pace in PACES for cycles in LATE),
+        *(Sharing(f"A of {a}, B of {b}", WIDE, crossing(at[a], at[b]), by_sm=True, pace=pace)
+          for pace in (0, 448, 512, 640, 768) for a in at for b in at),
+        *(Sharing(f"{n} in a row the same A", WIDE, in_a_row(n), slots=slots, pace=pace)
+          for n in (8, 64) for slots in (2, 3, 6) for pace in (0, 448)),
+        *(Sharing(f"{n} in a row the same A", WIDE, in_a_row(n), late=(0,) * SMS, pace=pace)
+          for n in (1, 2, 4, 8, 16, 64) for pace in (0, 400, 448, 512, 640, 768)),
+        *(Sharing(f"{n} in a row the same A", (128, 64), in_a_row(n), pace=pace)
+          for n in (1, 2, 4, 8, 16, 64) for pace in (256, 288, 320, 352, 384)),
+    )  # fmt: skip

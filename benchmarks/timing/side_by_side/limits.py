@@ -1,0 +1,149 @@
+"""Where this package is not ahead by what it wants to be, and what is left there to gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.timing.side_by_side.records import Row
+from sm100sim.timing.predict import Band
+
+WANTED: Final = 1.05
+"""The ratio to the best of the others that this package wants, with the whole band above 1."""
+NEEDED: Final = {"tensor": "MMAs", "HBM": "bytes"}
+"""Units whose work no kernel with these tiles can do without, and what that work is."""
+HEAD: Final = f"""## Where a row is below {WANTED}, or open, and why
+
+Of each problem the column that is nearest, or ahead, among those with a ratio below {WANTED} or a
+band that crosses 1. **At most** is what a perfect kernel of the same tiles would gain: its cycles
+over those in which the MMAs, or the bytes that must come from memory, keep their unit busy.
+Starts, ends and SMs that wait for the last ones count as gained, so no kernel gets all of it.
+**Needed** is what this package's kernel would have to gain for {WANTED} with its whole band above
+1. Where more is needed than can be had, the limit is reached; elsewhere there is room that this
+package does not use. Exponentials are no limit, as polynomials can take their place; the busiest
+unit is that of the code as it is. An SM has no CTA while the launch begins, and where it waits
+for the last ones. All shares are with the chip's own values.
+"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A problem and the column that comes nearest.
+
+    Attributes:
+        title: the problem. group: what is told together, and member: of it.
+        row: of the other column. base: this package's.
+        ratio: with the chip's own values. band: draw by draw.
+    """
+
+    title: str
+    group: str
+    member: str
+    row: Row
+    base: Row
+    ratio: float
+    band: Band
+
+    @property
+    def short(self) -> bool:
+        """Whether this package has less than it wants."""
+        return self.ratio < WANTED or self.band.low <= 1
+
+    @property
+    def needed(self) -> float:
+        """By what this package's kernel would have to be faster."""
+        return max(WANTED / self.ratio, 1 / self.band.low)
+
+    @property
+    def limited(self) -> bool:
+        """Whether that is more than can be gained."""
+        return self.needed > at_most(self.base)
+
+
+def bound(row: Row) -> str:
+    """The unit with the most work that a kernel cannot do without."""
+    return max(NEEDED, key=lambda unit: row["busy"].get(unit, 0.0))
+
+
+def at_most(row: Row) -> float:
+    """What a perfect kernel would gain over a row's."""
+    return float(1 / row["busy"][bound(row)])
+
+
+def nearest(cells: Sequence[Cell]) -> list[Cell]:
+    """Of each problem the cell that is short with the smallest ratio, where there is one."""
+    found: dict[str, Cell] = {}
+    for cell in sorted((cell for cell in cells if cell.short), key=lambda cell: cell.ratio):
+        found.setdefault(cell.title, cell)
+    return [found[title] for title in dict.fromkeys(cell.title for cell in cells) if title in found]
+
+
+def limits(cells: Sequence[Cell]) -> Iterator[str]:
+    """The section: a sentence for each group of cells, and a table of all."""
+    short = nearest(cells)
+    groups: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in short:
+        key = (cell.limited, cell.group, cell.row["column"], bound(cell.base))
+        groups.setdefault(key, []).append(cell)
+    reached = sum(cell.limited for cell in short)
+    yield HEAD
+    yield (
+        f"Of {len({cell.title for cell in cells})} problems {len(short)} are short: at {reached} "
+        f"the limit is reached, at {len(short) - reached} there is room."
+    )
+    yield ""
+    yield from map(sentence, sorted(groups.values(), key=lambda cells: not cells[0].limited))
+    yield ""
+    yield "| problem | beside | ratio | draw by draw | needed | this package | | the other | |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for cell in short:
+        yield (
+            f"| {cell.title} | {cell.row['column']} | {cell.ratio:.3f} | {cell.band.median:.2f} "
+            f"({cell.band.low:.2f}–{cell.band.high:.2f}) | {cell.needed:.3f} | "
+            f"{told(cell.base)} | {told(cell.row)} |"
+        )
+
+
+def sentence(cells: Sequence[Cell]) -> str:
+    """What follows for cells that are alike."""
+    first = cells[0]
+    unit = bound(first.base)
+    shares = span([100 * cell.base["busy"][unit] for cell in cells], ".0f")
+    most = span([at_most(cell.base) for cell in cells], ".2f")
+    needed = span([cell.needed for cell in cells], ".3f")
+    text = (
+        f"* {first.group}, {'; '.join(cell.member for cell in cells)}: "
+        f"{span([cell.ratio for cell in cells], '.3f')} "
+        f"beside {first.row['column']}. The {NEEDED[unit]} alone take {shares} % of the time, so "
+        f"{most} is the most that could be gained; {needed} is needed: "
+    )
+    if first.limited:
+        return text + f"**{WANTED} cannot be reached.**"
+    room = f"{text}**there is room.** The busiest unit of this code: {', '.join(busiest(cells))}"
+    if unit == "HBM":
+        return f"{room}."
+    lost = span([100 * (1 - cell.base["taken"]) for cell in cells], ".0f")
+    return f"{room}; for {lost} % of the time an SM has no CTA."
+
+
+def busiest(cells: Sequence[Cell]) -> Iterator[str]:
+    """The busiest units of this package's kernels, and their shares."""
+    of: dict[str, list[float]] = {}
+    for cell in cells:
+        unit = max(cell.base["busy"], key=cell.base["busy"].__getitem__)
+        of.setdefault(unit, []).append(100 * cell.base["busy"][unit])
+    for unit, shares in of.items():
+        yield f"{unit} {span(shares, '.0f')} %"
+
+
+def span(values: Sequence[float], form: str) -> str:
+    """One number, or the smallest and the largest."""
+    low, high = (format(f(values), form) for f in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def told(row: Row) -> str:
+    """What a row could gain at most, and by which unit."""
+    unit = bound(row)
+    return f"{NEEDED[unit]} {row['busy'].get(unit, 0.0):.1%} | at most {at_most(row):.3f}"

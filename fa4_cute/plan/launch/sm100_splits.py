@@ -1,0 +1,156 @@
+"""Into how many splits the keys of the Blackwell kernels fall, and where their results meet.
+
+A step of decoding has a CTA for every key/value head, a prompt of few heads one for every query
+tile: often fewer than SMs. Then keys are split until CTAs fill the device, as long as putting the
+partial results together costs less than that saves. A cluster of two exchanges them through shared
+memory; any number goes through a workspace and a launch that combines, which takes longer the more
+rows there are.
+
+All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
+of it. Sizes are those that the host knows: of a cache, the room in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from ..config.config import FA4Config
+from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
+from ..config.prediction import DecodingRow, predicted_of
+from ..facts.hardware import ceil_div
+from ..masks.masks import CAUSAL, NULL
+from ..spec.combine_spec import MAX_SPLITS
+from ..spec.kernel_spec import KernelSpec
+from ..spec.variant import Partition, Variant
+from .key_splits import WORTH, KeySplits, split_candidates
+from .launch import AttentionSizes
+from .sm100_selection import CLEAR, BlackwellSpec, QueryTileLoad, is_empty
+from .split_selection import CLUSTER_DEPTHS, CLUSTER_SIZES, SplitChoice
+
+LEAST_KEYS: Final = 1024
+"""Fewer keys than this are not worth a CTA of their own."""
+FEW_SPLITS: Final = 8
+"""Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
+
+
+class BlackwellSplits(NamedTuple):
+    """The decision: how many splits, and where they meet; None: the rules say that."""
+
+    key_splits: KeySplits
+    joined: SplitChoice | None
+
+
+@dataclass(frozen=True)
+class SplitLoad:
+    """A launch with one query tile to a CTA, whose keys may be split.
+
+    Attributes:
+        tiles: its query tiles when keys are not split. rows: of O, over all heads.
+        memory_cycles: in which the device reads all keys and values. row: what its parts cost.
+        ov_depth: columns of O.
+    """
+
+    tiles: QueryTileLoad
+    rows: int
+    memory_cycles: int
+    row: DecodingRow
+    ov_depth: int
+
+    @classmethod
+    def of(
+        cls, spec: KernelSpec, sizes: AttentionSizes, num_sms: int, row: DecodingRow
+    ) -> SplitLoad:
+        """Return the load of a kernel with one Q tile per CTA."""
+        config = spec.config
+        key_bytes = (config.depth + spec.output_depth) * config.qkv_dtype_size
+        moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
+        tiles = QueryTileLoad.of(config, sizes, num_sms, causal=spec.variant.causal)
+        rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
+        return cls(tiles, rows, moved // MEMORY_BYTES_PER_CYCLE, row, spec.output_depth)
+
+    def cycles(self, num_splits: int, partition: Partition = Partition.WORKSPACE) -> int:
+        """Return what the launch takes, and the one that combines splits in a workspace."""
+        costs = self.row.tile
+        if partition is Partition.CLUSTER:
+            costs = costs._replace(tile=costs.tile + self.row.exchange)
+        parts = replace(
+            self.tiles,
+            units=self.tiles.units * num_splits,
+            longest=ceil_div(self.tiles.longest, num_splits),
+            mean=ceil_div(self.tiles.mean, num_splits),
+        )
+        combines = num_splits > 1 and partition is Partition.WORKSPACE
+        joined = self.row.combine.of(num_splits, self.rows) if combines else 0
+        return max(parts.placed_cycles(costs), LAUNCH_CYCLES + self.memory_cycles) + joined
+
+    def best_cycles(self, num_splits: int) -> int:
+        """Return what the launch takes with the better place for partial results to meet."""
+        return min(self.cycles(num_splits, where) for where in self.places_of(num_splits))
+
+    def places_of(self, num_splits: int) -> tuple[Partition, ...]:
+        """Return where so many partial results may meet without leaving SMs idle."""
+        shallow, deep = CLUSTER_DEPTHS
+        if num_splits in CLUSTER_SIZES and shallow <= self.ov_depth <= deep:
+            return Partition.CLUSTER, Partition.WORKSPACE
+        return (Partition.WORKSPACE,)
+
+    def joined(self, num_splits: int) -> SplitChoice | None:
+        """Return where so many partial results meet; None: there is one place to choose from."""
+        places = self.places_of(num_splits)
+        if num_splits == 1 or len(places) == 1:
+            return None
+        cluster, workspace = (self.cycles(num_splits, place) for place in places)
+        best = Partition.CLUSTER if cluster <= workspace else Partition.WORKSPACE
+        told = f"{cluster:,} cycles in a cluster, {workspace:,} in a workspace"
+        return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
+
+
+def choose_blackwell_splits(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
+) -> BlackwellSplits | None:
+    """Return into how many splits the keys of a call fall that leaves it open; None: no choice.
+
+    Only two kinds of launches have predictions, with one Q tile to a CTA and no change of scores.
+    Steps of decoding have all rows of a head in one query tile, and a mask that shows whole
+    sequences. Prompts have fewer query tiles than SMs, and lengths that the host knows. They are
+    split where predictions differ clearly, since those with a mask are not exact.
+    """
+    row = _decoding_row_of(spec)
+    if row is None or is_empty(sizes):
+        return None
+    assert isinstance(spec, KernelSpec)
+    most = min(sizes.seqlen_k // LEAST_KEYS, MAX_SPLITS)
+    load = SplitLoad.of(spec, sizes, num_sms, row)
+    units, worth = load.tiles.units, WORTH
+    if sizes.seqlen_q > spec.config.BM_eff():
+        if units > num_sms or not _knows_lengths(spec.variant):
+            return None
+        worth = CLEAR
+    if most < 2:
+        return None
+    best = min(split_candidates(units, num_sms, most), key=load.best_cycles)
+    other = min(range(2, min(FEW_SPLITS, most) + 1), key=load.best_cycles)
+    if load.best_cycles(other) < WORTH * load.best_cycles(best):
+        best = other
+    ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {units} CTAs"
+    if load.best_cycles(best) > worth * load.cycles(1):
+        return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)
+    told = f"{ctas}, {load.best_cycles(best):,} with {best} times as many"
+    return BlackwellSplits(KeySplits(best, told), load.joined(best))
+
+
+def _knows_lengths(variant: Variant) -> bool:
+    """Whether every sequence has as many queries and keys as the host counts with."""
+    return not (variant.used_k or variant.page_size or variant.ragged_q)
+
+
+def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
+    """Return the predictions for one Q tile to a CTA whose keys may be split, or None."""
+    config, variant = spec.config, spec.variant
+    whole = replace(variant, partition=Partition.NONE, num_partitions=Variant().num_partitions)
+    cache = replace(whole, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False)
+    plain = cache == Variant() and variant.mask in (NULL, CAUSAL)
+    if not plain or not isinstance(config, FA4Config) or config.num_qo != 1:
+        return None
+    return predicted_of(DECODING, "1q", config.qkv_dtype, config.depth, spec.output_depth)

@@ -1,0 +1,155 @@
+"""The side-by-side page: ratios, states of the machine, limits, and the file of rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.timing.side_by_side import __main__ as program
+from benchmarks.timing.side_by_side import page as side_page
+from benchmarks.timing.side_by_side import records as side_by_side
+
+
+def test_the_page_is_that_of_the_rows() -> None:
+    found = side_by_side.load()
+    pairs = side_by_side.load(side_by_side.STATES)
+    assert Path("docs/side_by_side.md").read_text() == side_page.page(found, pairs)
+    keys = [side_by_side.key(row) for row in found]
+    assert len(set(keys)) == len(keys)
+    assert len(found) > 50
+
+
+def test_each_row_of_the_file_is_on_the_page() -> None:
+    text = Path("docs/side_by_side.md").read_text()
+    for row in side_by_side.load():
+        if "cycles" in row:
+            assert re.search(rf"\| {row['column']}( \*)? \| {row['cycles'][0]:,} \|", text)
+        else:
+            column, name = re.escape(row["column"]), re.escape(row["name"])
+            assert re.search(rf"(?m)^\* {column}: .*{name}", text)
+
+
+def row(column: str, cycles: list[int], compiler: str = "12.9", **more: Any) -> dict[str, Any]:
+    return {"family": "bf16 d64 all", "length": 1024, "column": column, "cycles": cycles,
+            "compiler": compiler, "busy": {"mufu": 0.5, "tensor": 0.3}, "taken": 0.96, "local": 0,
+            "model": "now", "star": False, **more}  # fmt: skip
+
+
+def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
+    rows = [
+        row("fa4_cute, CUDA 12", [100, 100, 200]), row("fa4_cute, CUDA 13", [50, 50, 50], "13.4"),
+        row("FA4, CUDA 12", [110, 120, 300]),
+    ]  # fmt: skip
+    base = side_page.base_of(rows[2], rows)
+    assert base is rows[0]
+    found = side_page.ratio(rows[2], base)
+    assert (found.median, side_page.own(rows[2], base)) == (1.35, 1.1)
+    assert side_page.verdict(found) == "ahead"
+    assert side_page.verdict(side_page.ratio(rows[0], rows[2])) == "behind"
+    assert side_page.verdict(side_page.ratio(rows[0], rows[0])) == "open"
+    refused = {"family": "x", "name": "y", "column": "FA4", "refused": "no"}
+    text = side_page.page([*rows, refused], [])
+    assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
+    assert "* FA4: y: refuses it: no" in text
+
+
+def test_rows_of_another_state_are_marked_where_no_repeated_row_says_that_it_is_the_same() -> None:
+    rows = [row("fa4_cute", [1, 1]), row("FA4, a", [1, 1]), row("FA4, b", [1, 1], model="old")]
+    marked = side_page.of_one_state(rows, [])
+    assert [side_page.named(one) for one in marked] == ["fa4_cute", "FA4, a", "FA4, b *"]
+    assert side_page.base_of(marked[1], marked) is marked[0]
+    assert side_page.base_of(marked[2], marked) is None
+    text = side_page.page(rows, [])
+    assert "**1 of 3 rows are of other states" in text
+    pairs = [{"states": ["old", "between"], "repeated": ["x", "y"]},
+             {"states": ["between", "now"], "repeated": ["z"]}]  # fmt: skip
+    assert side_by_side.same_state("old", pairs) == {"old", "between", "now"}
+    assert side_by_side.same_state("old", pairs[:1]) == {"old", "between"}
+    assert not any(one["star"] for one in side_page.of_one_state(rows, pairs))
+    text = side_page.page(rows, pairs)
+    assert "other states" not in text
+    assert "old counts as between: repeated, rows are equal (x; y)." in text
+
+
+def test_states_are_one_where_repeated_rows_are_equal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows = [row("FA4", [1, 2], model="old"), row("FA4", [3, 4], model="old", length=4096),
+            row("fa4_cute", [5, 6], model="other"), row("Gluon", [7, 8])]  # fmt: skip
+    asked = list[str]()
+
+    def made(only: str, known: set[Any]) -> Iterator[list[dict[str, Any]]]:
+        asked.append(only)
+        found = [one for one in rows if re.search(only, f"{one['column']}: {one['family']}")]
+        yield [{**one, "cycles": [5, 5]} if one["model"] == "other" else one for one in found]
+
+    monkeypatch.setattr(program, "STATES", tmp_path / "states.json")
+    monkeypatch.setattr(program, "load", lambda path=None: [] if path else rows)
+    monkeypatch.setattr(program, "model", lambda: "now")
+    monkeypatch.setattr(program, "made", made)
+    program.repeat("")
+    assert [re.sub(r"\\", "", only) for only in asked] == [
+        "^(FA4: bf16 d64 all)$", "^(fa4_cute: bf16 d64 all)$"
+    ]  # fmt: skip
+    assert side_by_side.load(tmp_path / "states.json") == [
+        {"states": ["old", "now"], "repeated": ["FA4: bf16 d64 all"]}
+    ]
+
+
+def short(family: str, cycles: list[int], busy: dict[str, float]) -> list[dict[str, Any]]:
+    ours = row("fa4_cute, CUDA 12", [100, 100, 100], family=family, busy=busy)
+    return [ours, row("FA4, CUDA 12", cycles, family=family, busy={"mufu": 0.9, "tensor": 0.5})]
+
+
+def limits_of(*rows: list[dict[str, Any]]) -> str:
+    text = side_page.page([one for pair in rows for one in pair], [])
+    return text.partition("## Where a row is below")[2].partition("## Every row")[0]
+
+
+def test_a_limit_is_reached_where_more_is_needed_than_the_mmas_leave() -> None:
+    text = limits_of(
+        short("bf16 d128 all", [101, 101, 101], {"tensor": 0.98}),
+        short("bf16 d64 all", [102, 102, 102], {"issue": 0.7, "tensor": 0.4}),
+        short("bf16 d96 all", [110, 110, 110], {"tensor": 0.99}),
+        short("bf16 d256 all", [120, 80, 130], {"tensor": 0.5}),
+    )
+    assert "Of 4 problems 3 are short: at 1 the limit is reached, at 2 there is room." in text
+    assert (
+        "* bf16 d128 all, 1,024: 1.010 beside FA4, CUDA 12. The MMAs alone take 98 % of the time, "
+        "so 1.02 is the most that could be gained; 1.040 is needed: **1.05 cannot be reached.**"
+    ) in text
+    assert "d64 all, 1,024: 1.020" in text
+    assert (
+        "1.029 is needed: **there is room.** The busiest unit of this code: issue 70 %; for 4 % of "
+        "the time an SM has no CTA."
+    ) in text
+    assert "d96" not in text  # ahead by enough
+    assert "| 1.200 |" in text  # open: its band crosses 1
+    assert "| MMAs 50.0% | at most 2.000 |" in text
+
+
+def test_bytes_are_a_limit_and_the_nearest_column_is_the_one_that_counts() -> None:
+    ours = row("fa4_cute, CUDA 12", [100, 100], busy={"HBM": 0.99, "tensor": 0.4})
+    far, near = (row(name, [count, count], busy={"HBM": 0.5})
+                 for name, count in (("far", 104), ("near", 100)))  # fmt: skip
+    text = limits_of([ours, far, near])
+    assert "1.000 beside near. The bytes alone take 99 % of the time" in text
+    assert "**1.05 cannot be reached.**" in text
+    assert "far" not in text
+    ours["busy"]["HBM"] = 0.9
+    text = limits_of([ours, near])
+    assert "**there is room.** The busiest unit of this code: HBM 90 %.\n" in text
+
+
+def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:
+    failed = {"family": "bf16 d64 all", "name": "bf16 d64 all", "column": "FA4", "failed": "x"}
+    old = [failed, row("FA4", [1, 1]), row("FA4", [2, 2], length=4096), row("fa4_cute", [5, 5])]
+    new = [row("FA4", [4, 4], length=4096), row("FA4", [3, 3])]
+    path = tmp_path / "rows.json"
+    side_by_side.save(side_by_side.merged(old, new), path)
+    assert [r["cycles"][0] for r in side_by_side.load(path)] == [3, 4, 5]
+    assert side_by_side.load(tmp_path / "none.json") == []
