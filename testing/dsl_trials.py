@@ -60,6 +60,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.arith.reciprocal": lambda a, b, f, g, p: _keep(arith.reciprocal(f)),
     "math.arith.absolute": lambda a, b, f, g, p: _keep(arith.absolute(f)),
     "math.fragment.neighbour": lambda a, b, f, g, p: _keep(fragment.neighbour(f, 2)),
+    "math.fragment.from_lane": lambda a, b, f, g, p: _keep(fragment.from_lane(f, a)),
     "math.score_math.fma": lambda a, b, f, g, p: _keep(score_math.fma(f, g, f)),
     "math.score_math.copy_sign": lambda a, b, f, g, p: _keep(score_math.copy_sign(f, g)),
     "math.softmax.rescale_decision": lambda a, b, f, g, p: _keep(

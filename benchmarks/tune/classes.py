@@ -100,7 +100,7 @@ class ProblemClass:
 PROMPT: Final = tuple(Cell(kind, keys) for kind in ("full", "causal") for keys in (1024, 8192))
 STEP: Final = (Cell("decode", 8192), Cell("decode", 65536))
 _COMMON: Final = (("emulated", SHARES), ("registers", REGISTERS), ("parts", PARTS))
-_OF_PAIRS: Final = (("emulated", (8, *SHARES)),)
+_OF_PAIRS: Final = (("emulated", (8, *SHARES, 32, 36)),)
 """What else the pairs of wide heads could vary is no choice: nothing of theirs spills, their ring
 is what fits, and two S and O fill Tensor Memory. Their order is known (``docs/pair_cta.md``)."""
 _CROSSES: Final = ("crosses", (False, True))

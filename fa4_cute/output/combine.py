@@ -6,6 +6,7 @@ weight 0 and its O was never written: it is left out, not multiplied
 (``docs/sources.md`` section 9).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cutlass
@@ -13,7 +14,7 @@ from cutlass import Float32, Int32, Int64, cute
 
 from ..device import ids
 from ..device.math.arith import exp2_hardware, log2_hardware, max2, pack16, reciprocal
-from ..device.math.fragment import neighbour
+from ..device.math.fragment import from_lane, neighbour
 from ..device.memory import gmem
 from ..device.registers import DEVICE
 from ..plan.facts.hardware import WARP_THREADS
@@ -22,8 +23,26 @@ from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
 
 LOWEST = -MAX_FLOAT32
 """Stands for the maximum of no splits: finite, so that differences are never NaN."""
+FIRST = 4
+"""Splits whose O is loaded before their weights are known."""
 LANE_DISTANCES = (1, 2, 4, 8, 16)
 """Which lanes meet, step by step, until all have what all hold together."""
+
+
+def weighed(
+    values: Sequence[Float32], weight: Float32, factor: Float32, part: Sequence[Float32]
+) -> tuple[Float32, ...]:
+    """Return ``values + weight * factor * part``, and ``values`` where there is no weight.
+
+    Without any weight the factor is infinite.
+    """
+    scale = where_weighed(weight, weight * factor)
+    return tuple(value + scale * column for value, column in zip(values, part, strict=True))
+
+
+def where_weighed(weight: Float32, value: Float32) -> Float32:
+    """Return ``value`` where there is a weight, else 0."""
+    return Float32(cutlass.select_(weight != Float32(0.0), value, Float32(0.0)))
 
 
 @dataclass(frozen=True)
@@ -39,14 +58,24 @@ class Splits:
         """Return the natural log-sum-exp of ``split``."""
         return gmem.load_f32(self.lse + Int64(split) * self.num_rows * gmem.WORD_BYTES)
 
-    def weight(self, split: Int32, highest: Float32) -> Float32:
-        """Return the weight of ``split``; 0 when it saw no key."""
-        return exp2_hardware((self.log_sum_exp(split) - highest) * Float32(LOG2_E))
+    def log_sum_exp_of_lane(self, first: Int32 | int) -> Float32:
+        """Return that of the lane's split, from ``first`` on; of the last where there is none."""
+        return self.log_sum_exp(DEVICE.minimum(first + ids.lane_index(), self.num_splits - 1))
 
     def weight_below(self, split: Int32, highest: Float32) -> Float32:
         """Return the weight of ``split``; 0 when there is none, or it saw no key."""
-        weight = self.weight(DEVICE.minimum(split, self.num_splits - 1), highest)
+        value = self.log_sum_exp(DEVICE.minimum(split, self.num_splits - 1))
+        weight = exp2_hardware((value - highest) * Float32(LOG2_E))
         return Float32(cutlass.select_(split < self.num_splits, weight, Float32(0.0)))
+
+    def weight_of_lane(self, first: Int32 | int, value: Float32, highest: Float32) -> Float32:
+        """Return the weight of the lane's split, from ``first`` on, by its log-sum-exp ``value``.
+
+        It is 0 when there is none, or it saw no key.
+        """
+        weight = exp2_hardware((value - highest) * Float32(LOG2_E))
+        exists = first + ids.lane_index() < self.num_splits
+        return Float32(cutlass.select_(exists, weight, Float32(0.0)))
 
 
 class SplitCombine:
@@ -79,9 +108,19 @@ class SplitCombine:
                 num_rows,
                 num_splits,
             )
-            highest = self.highest(splits)
-            total = self.total(splits, highest)
-            self.write_columns(splits, highest, total, o + row * (depth * self.output_bytes))
+            # Loads that wait for one another are most of the time: O of the first splits is under
+            # way before their weights are known.
+            own = splits.log_sum_exp_of_lane(0)
+            early = self.first_columns(splits, self.lane_columns(0))
+            highest = self.highest(splits, own)
+            own = splits.weight_of_lane(0, own, highest)
+            total = self.total(splits, own, highest)
+            scales = own, highest, reciprocal(total)
+            o = o + row * (depth * self.output_bytes)
+            for first in cutlass.range_constexpr(0, depth, self.spec.columns_per_step):
+                where = self.lane_columns(first)
+                parts = early if first == 0 else self.first_columns(splits, where)
+                self.write_columns(splits, scales, where, parts, o)
             self.write_log_sum_exp(lse, row, (num_q_heads, num_queries), (highest, total))
 
     @property
@@ -101,70 +140,81 @@ class SplitCombine:
         return gmem.load_f32x4(address, inside)
 
     @cute.jit
-    def highest(self, splits: Splits) -> Float32:
-        """Return the largest log-sum-exp of the row."""
-        highest = Float32(LOWEST)
-        for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
-            split = DEVICE.minimum(first + ids.lane_index(), splits.num_splits - 1)
-            highest = max2(highest, splits.log_sum_exp(split))
+    def highest(self, splits: Splits, own: Float32) -> Float32:
+        """Return the largest log-sum-exp of the row; ``own`` is that of the lane's first split."""
+        highest = max2(Float32(LOWEST), own)
+        for first in cutlass.range(WARP_THREADS, splits.num_splits, WARP_THREADS, unroll=1):
+            highest = max2(highest, splits.log_sum_exp_of_lane(first))
         for distance in LANE_DISTANCES:
             highest = max2(highest, neighbour(highest, distance))
         return highest
 
     @cute.jit
-    def total(self, splits: Splits, highest: Float32) -> Float32:
-        """Return the sum of the weights; always in the same order."""
-        total = Float32(0.0)
-        for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
-            total = total + splits.weight_below(first + ids.lane_index(), highest)
+    def total(self, splits: Splits, own: Float32, highest: Float32) -> Float32:
+        """Return the sum of the weights, always in the same order; ``own`` as of the lane."""
+        total = own
+        for first in cutlass.range(WARP_THREADS, splits.num_splits, WARP_THREADS, unroll=1):
+            value = splits.log_sum_exp_of_lane(first)
+            total = total + splits.weight_of_lane(first, value, highest)
         for distance in LANE_DISTANCES:
             total = total + neighbour(total, distance)
         return total
 
-    @cute.jit
-    def write_columns(
-        self, splits: Splits, highest: Float32, total: Float32, o: Int64
-    ) -> None:
-        """Write the row of O, 128 columns at a time."""
-        factor = reciprocal(total)
-        for first in cutlass.range_constexpr(0, self.spec.depth, self.spec.columns_per_step):
-            column = first + ids.lane_index() * COLUMNS_PER_LANE
-            is_inside = column < self.spec.depth
-            inside = Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
-            a, b, c, d = self.columns_abreast(splits, (highest, factor), (column, inside))
-            words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
-            gmem.store_pair(o + column * self.output_bytes, words, inside)
+    def lane_columns(self, first: int) -> tuple[Int32, Int32]:
+        """Return the lane's first column from ``first`` on, and 1 where it is one of O, else 0."""
+        column = first + ids.lane_index() * COLUMNS_PER_LANE
+        is_inside = column < self.spec.depth
+        return column, Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
+
+    def first_columns(self, splits: Splits, where: tuple[Int32, Int32]) -> list[list[Float32]]:
+        """Return four columns of each of the first splits, whether they were written or not."""
+        column, inside = where
+        parts = []
+        for split in range(FIRST):
+            exists = Int32(split) < splits.num_splits
+            loaded = Int32(cutlass.select_(exists, inside, Int32(0)))
+            parts.append(self.columns(splits, Int32(split), column, loaded))
+        return parts
 
     @cute.jit
-    def columns_abreast(
+    def write_columns(
         self,
         splits: Splits,
-        scales: tuple[Float32, Float32],
+        scales: tuple[Float32, Float32, Float32],
         where: tuple[Int32, Int32],
-    ) -> tuple[Float32, Float32, Float32, Float32]:
-        """Return four columns of the row; the loads of several splits are under way together.
+        parts: list[list[Float32]],
+        o: Int64,
+    ) -> None:
+        """Write four columns of the row of O a lane.
 
         Args:
             splits: the row's.
-            scales: the largest log-sum-exp, and the reciprocal of the sum of weights.
+            scales: weight of the lane's split, the largest log-sum-exp, and the reciprocal of the
+                sum of weights.
             where: the first of the columns, and 1 where it is one of O, else 0.
+            parts: the columns of the first splits. o: address of the row.
         """
-        highest, factor = scales
+        own, highest, factor = scales
         column, inside = where
-        a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
-        for first in cutlass.range(0, splits.num_splits, self.spec.abreast, unroll=1):
+        values = tuple(Float32(0.0) for _ in range(COLUMNS_PER_LANE))
+        for split, part in enumerate(parts):
+            weight = from_lane(own, split)
+            # What has no weight may never have been written, and is not multiplied.
+            part = [where_weighed(weight, column) for column in part]
+            values = weighed(values, weight, factor, part)
+        a, b, c, d = values
+        for first in cutlass.range(FIRST, splits.num_splits, self.spec.abreast, unroll=1):
             weights = [splits.weight_below(first + i, highest) for i in range(self.spec.abreast)]
-            parts = []
+            loaded = []
             for i, weight in enumerate(weights):
-                # What has no weight was never written; without any weight the factor is infinite.
-                counts = weight != Float32(0.0)
-                loaded = Int32(cutlass.select_(counts, inside, Int32(0)))
-                weights[i] = Float32(cutlass.select_(counts, weight * factor, Float32(0.0)))
+                # What has no weight was never written.
+                counts = Int32(cutlass.select_(weight != Float32(0.0), inside, Int32(0)))
                 split = DEVICE.minimum(first + i, splits.num_splits - 1)
-                parts.append(self.columns(splits, split, column, loaded))
-            for weight, (w, x, y, z) in zip(weights, parts, strict=True):
-                a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
-        return a, b, c, d
+                loaded.append(self.columns(splits, split, column, counts))
+            for weight, part in zip(weights, loaded, strict=True):
+                a, b, c, d = weighed((a, b, c, d), weight, factor, part)
+        words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
+        gmem.store_pair(o + column * self.output_bytes, words, inside)
 
     @cute.jit
     def write_log_sum_exp(

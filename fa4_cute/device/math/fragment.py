@@ -64,6 +64,11 @@ def neighbour(value: Word, distance: int) -> Word:
     return cute.arch.shuffle_sync_bfly(value, distance)
 
 
+def from_lane(value: Word, lane: Int32) -> Word:
+    """Return ``value`` of a lane, which is the same for all lanes that ask. Whole warps."""
+    return cute.arch.shuffle_sync(value, lane)
+
+
 def joined_with_neighbour(words: Sequence[Int32]) -> tuple[Int32, list[Int32]]:
     """Return a column, from the first of two blocks of columns, and two words that start there.
 

@@ -28,4 +28,12 @@ TUNED: Final[tuple[TunedRow, ...]] = (
              Tuning(emulated=20)),
     TunedRow("1q", 2, 128, 128,
              Tuning()),
+    TunedRow("pair", 2, 256, 256,
+             Tuning()),
+    TunedRow("pair", 2, 512, 512,
+             Tuning()),
+    TunedRow("pair", 1, 256, 256,
+             Tuning(emulated=28)),
+    TunedRow("pair", 1, 512, 512,
+             Tuning()),
 )  # fmt: skip

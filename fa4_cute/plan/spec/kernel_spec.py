@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ..compute.column_plan import ColumnPlan
 from ..compute.exp2_plan import Exp2Plan
@@ -17,6 +18,11 @@ from .params import KernelParams, with_rope_maps
 from .register_tuning import attention_schedule, choices_for, most_keys
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
+
+SHALLOW_DEPTH: Final = 64
+"""Head dims of 16-bit operands up to which the softmax is the limit, not the tensor cores."""
+HOLDING_DEPTH: Final = 64
+"""Head dims of 16-bit operands up to which the address of shared memory is held."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +158,33 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo, self.config.crosses)
+        return IssueOrder(self.config.num_qo, self.config.crosses, self.first_ends_early)
+
+    @property
+    def first_ends_early(self) -> bool:
+        """Whether the first Q tile leaves out the last key tile where its rows see nothing of it.
+
+        Where the softmax is the limit it is predicted to gain nothing: with fp8 operands, whose
+        scales per token would have to be given back all the same, and up to ``SHALLOW_DEPTH``.
+        """
+        config = self.config
+        is_deep = config.qkv_dtype_size > 1 and config.qk_depth > SHALLOW_DEPTH
+        return config.crosses and is_deep and self.variant.ends_by_row
 
     @property
     def holds_base(self) -> bool:
         """Whether the address of shared memory stays in a register.
 
-        Else the assembler asks for the CTA's number in every key tile, and computes it anew. Where
-        scores are changed, registers are scarce; other kernels have not been searched.
+        Else the assembler asks for the CTA's number in every key tile, and computes it anew. It is
+        held where that is predicted to win: with fp8 operands in persistent CTAs, with 16-bit ones
+        up to ``HOLDING_DEPTH`` in others. Where scores are changed, registers are scarce.
         """
-        plain = self.variant.is_persistent and not self.variant.modifies_scores
-        return self.config.crosses and self.config.qkv_dtype_size == 1 and plain
+        config, is_persistent = self.config, self.variant.is_persistent
+        if not config.crosses or self.variant.modifies_scores:
+            return False
+        if config.qkv_dtype_size == 1:
+            return is_persistent
+        return config.qk_depth <= HOLDING_DEPTH and not is_persistent
 
     @property
     def drains_rings(self) -> bool:

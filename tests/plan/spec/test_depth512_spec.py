@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4_cute.plan.config.tuning import Tuning
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, WARP_GROUP_THREADS
 from fa4_cute.plan.facts.tensor_map_bits import MAX_BOX
@@ -50,6 +52,11 @@ def test_every_tile_is_issued_once_and_scores_come_first(spec: Depth512Spec, til
         assert order.index(("O", tile)) < order.index(("S", tile + 2))
 
 
+def test_exponentials_follow_from_the_free_choice() -> None:
+    spec = replace(Depth512Spec.for_attention(DType.BF16, 256), tuning=Tuning(emulated=28))
+    assert (spec.exp2_plan.num_pairs, spec.exp2_plan.count) == (64, 28)
+
+
 @settings(deadline=None)
 @given(SPECS)
 def test_boxes_fill_the_tiles_that_the_barriers_expect(spec: Depth512Spec) -> None:
@@ -77,9 +84,12 @@ def test_launch_covers_every_row_with_pairs(
     plan = plan_launch(spec, AttentionSizes(batch, seqlen_q, 77, heads, kv_heads), 0.1)
     assert plan.cluster == (CTA_GROUP, 1, 1)
     assert plan.grid[0] % CTA_GROUP == 0
-    covered = plan.grid[0] * spec.tile_positions
+    x, y, z = plan.grid
+    # Few keys: the heads of a sequence are one section, which causal grids have along x.
+    tiles, scheduled = (y, x // CTA_GROUP) if spec.heads_first else (x // CTA_GROUP, y)
+    covered = tiles * spec.config.PairBM_eff()
     assert covered >= seqlen_q > covered - spec.config.PairBM_eff()
-    assert plan.grid[1] == (kv_heads if spec.config.fuse_gqa else heads)
+    assert (scheduled, z) == (kv_heads if spec.config.fuse_gqa else heads, batch)
     assert plan.block[0] % WARP_GROUP_THREADS == 0
     assert plan.smem_bytes == spec.config.smem_used
     q = OperandLayout.contiguous((batch, seqlen_q, heads, spec.config.depth))
