@@ -101,20 +101,81 @@ def differences(found: Comparison) -> list[str]:
             *(f"    * {NAMES[name]}: {_code(part)}."
               for name, part in zip(NAMES, one.why.split("; and "), strict=True)),
             *(f"    * {text}." for text in (*_ways(found, one.what), *_behind(found, one.what))),
+            f"    * Why: {reason(found, one.what) or 'not known'}.",
         ]  # fmt: skip
     tables = (*_table("Busy cycles of resources", found.resources, found),
               *_table("Cycles of a warp, by role and reason", found.roles, found))  # fmt: skip
-    return [*lines, *WORDS.splitlines(), "", *tables]
+    return [*lines, "", *in_words(found), *tables]
 
 
-WORDS: Final = """
-In words: FlashAttention-4's two CTAs share each MMA. That halves what either loads and reads of
-keys and values, which is the difference of shared memory, L2 and copies; it pays with arrivals at
-the partner's barriers between S, softmax and P, which the path through the tensor core holds. It
-takes fewer exponentials as polynomials, so that MUFU works more, and this package issues the more
-instructions. Its rescaling warps wait at named barriers, ours at mbarriers: other
-rows of the same wait.
-"""
+def _waited(side: KernelProfile, role: str, reason: str) -> float:
+    """Cycles that a warp of a role spends on a reason."""
+    members = [one for one in side.roles if one.name == role]
+    warps = sum(len(one.members) for one in members)
+    return sum(one.waits.get(reason, 0) for one in members) / warps if warps else 0.0
+
+
+def _fullest(side: KernelProfile, resource: str) -> float:
+    return next((use.fullest for use in side.uses if use.name == resource), 0.0)
+
+
+def reason(found: Comparison, what: str) -> str:
+    """Why the critical paths differ in something, with the figures that say so.
+
+    A sentence stands there only where these bear it out; "" where none does.
+    """
+    sides = found.first, found.second
+    if what == "tensor core":
+        ways = [sum(h.times for h in one.handovers if h.through == what) for one in sides]
+        waits = [_waited(one, "softmax", "mbarrier") for one in sides]
+        if ways[0] < ways[1] and waits[0] < waits[1]:
+            return (
+                f"S is there before softmax asks for it: its path comes through an MMA {ways[0]} "
+                f"times, FlashAttention-4's {ways[1]} times, and a softmax warp waits "
+                f"{waits[0]:,.0f} cycles at mbarriers beside {waits[1]:,.0f}. Here S of a key tile "
+                "is multiplied before P V of the one before; there the arrivals at the partner's "
+                "barriers, between S, softmax and P, come on top"
+            )
+    issue, mufu = ([_fullest(one, name) for one in sides] for name in ("issue", "MUFU"))
+    if what == "not selected" and issue[0] > issue[1]:
+        return (
+            "both softmax groups work at once where they wait less: the fullest sub-partition "
+            f"issues in {issue[0]:.0%} of the cycles, beside {issue[1]:.0%}"
+        )
+    if what == "pipe" and mufu[0] > mufu[1]:
+        count = [one.operations.get("MUFU.EX2", 0) / one.cluster[0] for one in sides]
+        return (
+            f"the same work in less time: MUFU is busy in {mufu[0]:.0%} of the cycles, beside "
+            f"{mufu[1]:.0%}, with {count[0]:,.0f} exponentials a CTA, of whole warps, beside "
+            f"{count[1]:,.0f}"
+        )
+    return ""
+
+
+def in_words(found: Comparison) -> list[str]:
+    """What the tables of resources and roles mean; sentences that their figures bear out."""
+    busy = {one.what: one for one in found.resources}
+    waits = {one.what: one for one in found.roles}
+    told = []
+    if found.second.cluster[0] == 2 * found.first.cluster[0] and "shared memory" in busy:
+        halves = ", ".join(
+            f"{name} {busy[name].first:,.0f} and {busy[name].second:,.0f}"
+            for name in ("shared memory", "L2 share", "TMA loads")
+            if name in busy
+        )
+        told.append(
+            "FlashAttention-4's two CTAs share each MMA, which halves what either loads and reads "
+            f"of keys and values, in busy cycles: {halves}."
+        )
+    named, counted = (waits.get(f"correction: {b}") for b in ("named barrier", "mbarrier"))
+    if named and counted and named.cycles < 0 < counted.cycles:
+        told.append(
+            "Its rescaling warps wait at named barriers, ours at mbarriers: other rows of the same "
+            "wait, and off the critical path."
+        )
+    return [" ".join(["In words:", *told]), ""] if told else []
+
+
 BEHIND: Final = {
     "tensor core": ("tensor", "shared memory"), "mufu": ("MUFU",), "issued": ("issue",),
     "stall": ("FMA", "ALU"), "not selected": ("issue",), "pipe": ("FMA", "ALU", "MUFU"),

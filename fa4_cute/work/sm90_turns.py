@@ -1,8 +1,9 @@
 """What the consumers of a Hopper CTA owe each other: turns, slots of K and V, the memory of Q.
 
-They start their products in turn, so that one multiplies while the others exponentiate. Each slot
-is freed by all of them. A consumer whose rows see fewer key tiles than the CTA visits leaves its
-own loop earlier, and frees the slots of the rest and passes their turns as they come::
+Where it gains time they start their products in turn, so that one multiplies while the others
+exponentiate (``SM90Spec.takes_turns``). Each slot is freed by all of them. A consumer whose rows
+see fewer key tiles than the CTA visits leaves its own loop earlier, and frees the slots of the rest
+and passes their turns as they come::
 
     causal, 192 rows, key tiles of 128      tile 0   1   2   3   4   5
     consumer 0, rows 576 to 639                  x   x   x   x   x   pass
@@ -69,14 +70,14 @@ def pass_tiles(ctx: SM90Context, consumer: Int32, num_tiles: Int32) -> None:
 @cute.jit
 def wait_for_turn(ctx: SM90Context, consumer: Int32) -> None:
     """Wait until the consumer before has started its products of this key tile."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
+    if cutlass.const_expr(ctx.spec.takes_turns):
         barriers.named_barrier(TURN.number + consumer, TURN.threads)
 
 
 @cute.jit
 def give_turn(ctx: SM90Context, consumer: Int32) -> None:
     """Let the next consumer start its products."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
+    if cutlass.const_expr(ctx.spec.takes_turns):
         after = consumer + 1
         first = after == ctx.spec.config.num_consumers
         number = Int32(cutlass.select_(first, Int32(0), after)) + TURN.number
@@ -86,7 +87,7 @@ def give_turn(ctx: SM90Context, consumer: Int32) -> None:
 @cute.jit
 def open_turns(ctx: SM90Context) -> None:
     """Give the first turn to the first consumer: the last one says so."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
+    if cutlass.const_expr(ctx.spec.takes_turns):
         if warp_index() // WARPS_PER_GROUP == ctx.spec.config.num_consumers - 1:
             barriers.named_barrier_arrive(TURN.number, TURN.threads)
 
@@ -94,6 +95,6 @@ def open_turns(ctx: SM90Context) -> None:
 @cute.jit
 def close_turns(ctx: SM90Context) -> None:
     """Take the last turn, given to the first consumer: no barrier stays half open."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
+    if cutlass.const_expr(ctx.spec.takes_turns):
         if warp_index() < WARPS_PER_GROUP:
             barriers.named_barrier(TURN.number, TURN.threads)

@@ -54,8 +54,7 @@ class SM90Config(OperandConfig):
         most_consumers: most warp groups that multiply: two have more registers each than three.
         qkv_dtype: element type of Q, K and V.
         persistent: a CTA takes one query tile after the other.
-        in_turn: consumers start their products in turn, so that one multiplies while the others
-            exponentiate.
+        in_turn: whether consumers start their products in turn, or None for what the tile says.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
         long_keys: all rows see many keys.
@@ -77,7 +76,7 @@ class SM90Config(OperandConfig):
     most_consumers: int = 3
     qkv_dtype: DType = DType.BF16
     persistent: bool = False
-    in_turn: bool = True
+    in_turn: bool | None = None
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
     long_keys: bool = False
@@ -319,8 +318,8 @@ class SM90Config(OperandConfig):
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
 
     def with_few_rows(self) -> SM90Config:
-        """Return the configuration with one Q tile; a consumer alone takes no turns."""
-        return replace(self, few_rows=True, in_turn=False)
+        """Return the configuration with one Q tile."""
+        return replace(self, few_rows=True)
 
     @classmethod
     def for_attention(

@@ -35,10 +35,24 @@ sequences.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final, NamedTuple
 
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode, align_up
+
+
+class Turns(Enum):
+    """CTAs whose consumers start their products in turn.
+
+    Measured on an H200 (``docs/hopper.md``): from 8,192 keys on, CTAs of one query tile gain 1 to
+    2 % of their cycles without turns at head dims 96 and 128, and at 192/128 any do, up to 4 %;
+    elsewhere turns gain up to 9 %.
+    """
+
+    ALWAYS = "all"
+    PERSISTENT = "persistent ones"
+    NEVER = "none"
 
 
 class SM90Tile(NamedTuple):
@@ -46,7 +60,7 @@ class SM90Tile(NamedTuple):
 
     ``ov_depth`` is 0 where any will do; ``ctas`` share an SM. At most ``columns`` of V are
     multiplied together, all if that is 0. With ``scores_ahead`` S of a tile is multiplied while
-    P V of the tile before is.
+    P V of the tile before is. ``turns``: in which CTAs consumers start their products in turn.
     """
 
     depth: int
@@ -56,6 +70,7 @@ class SM90Tile(NamedTuple):
     ctas: int = 1
     columns: int = 0
     scores_ahead: bool = True
+    turns: Turns = Turns.ALWAYS
 
     def holds(self, depth: int, ov_depth: int) -> bool:
         """Whether the tile is wide enough."""
@@ -71,9 +86,9 @@ class SM90Tile(NamedTuple):
         return self._replace(columns=min(columns, self.columns or columns), scores_ahead=False)
 
 
-TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128),
-                SM90Tile(192, 2, 128, ov_depth=128), SM90Tile(192, 2, 112),
-                SM90Tile(256, 2, 80))  # fmt: skip
+TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112, turns=Turns.PERSISTENT),
+                SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128, turns=Turns.NEVER),
+                SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
 FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=128),
                     SM90Tile(256, 2, 128, ov_depth=192, columns=64),
@@ -98,7 +113,7 @@ FP8_FEW_ROWS_TILES: Final = (*FEW_ROWS_TILES[:2],
 """The same of fp8 operands."""
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
-LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
+LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80, turns=Turns.PERSISTENT)
 """For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
 what they lose at the ends of a query tile no longer counts."""
 

@@ -86,7 +86,7 @@ ANY: Final = MAX_SEQLEN
 PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY, 4096, 1024),
                      PersistentKeys(96, 96, 4096, 4096, 0, 4096),
                      PersistentKeys(128, 128, 2047, 2047, 0, 4096),
-                     PersistentKeys(192, 128, 16384, 1024),
+                     PersistentKeys(192, 128, 16384, 2048),
                      PersistentKeys(192, 192, 0, 0),
                      PersistentKeys(256, 256, 16384, 4096))  # fmt: skip
 """Ascending; the first that holds the head dims counts. Measured on an H100 and an H200

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from ..config.sm90_config import SM90Config
-from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES
+from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES, Turns
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
@@ -170,6 +170,14 @@ class SM90Spec(CommonSpec):
         if self.config.num_consumers < 3 or variant.mask not in (NULL, CAUSAL):
             return False
         return not (variant.splits_keys or variant.partial_values)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether consumers start products in turn: one multiplies, the others exponentiate."""
+        config = self.config
+        turns = config.tile.turns
+        by_tile = turns is Turns.ALWAYS or (turns is Turns.PERSISTENT and config.persistent)
+        return config.num_consumers > 1 and (by_tile if config.in_turn is None else config.in_turn)
 
     @property
     def in_sections(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from benchmarks.timing.profiles import page
-from sm100sim.timing.profile import KernelProfile, profile_launch
+from benchmarks.timing.profiles import page, reason
+from sm100sim.timing.profile import KernelProfile, compare, profile_launch
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, op
 
@@ -31,6 +31,12 @@ def test_the_page_names_what_differs_and_by_how_much() -> None:
     assert 400 < int(first[2].replace(",", "")) < 700  # the rest issues and stalls
     assert "| MUFU | " in text
     assert "executed: MUFU.EX2 200 and 100" in text
+    why = r"Why: the same work in less time: MUFU is busy in (\d+)% of the cycles, beside (\d+)%"
+    busy = re.search(why, text)
+    assert busy
+    assert int(busy[1]) > int(busy[2])
+    assert "Why: not known." in text, "of stalls no figure says more"
+    assert "two CTAs share each MMA" not in text, "nothing of it is in these tables"
     assert "/site-packages/" not in text
     assert max(len(line) for line in text.partition("```text")[2].splitlines()) <= 132
 
@@ -39,3 +45,11 @@ def test_the_page_of_equals_has_no_differences() -> None:
     text = page(profiled(50, 1), profiled(50, 1))
     assert "Ratio, draw by draw: 1.000 (1.000 to 1.000)" in text
     assert "1. **" not in text
+    assert "In words" not in text
+
+
+def test_a_reason_is_given_only_where_figures_bear_it_out() -> None:
+    found = compare(profiled(200, 1), profiled(100, 2), work=(1, 2))
+    assert "beside" in reason(found, "pipe")
+    turned = compare(profiled(100, 2), profiled(200, 1), work=(2, 1))
+    assert reason(turned, "pipe") == ""

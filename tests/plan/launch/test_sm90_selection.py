@@ -121,6 +121,8 @@ def test_the_tile_for_many_keys_beside_persistent_ctas(
         (wide(192), 512, False), (wide(256), 16384, True), (wide(256), 16385, False),
         (wide(256, mask=CAUSAL), 4097, False),
         (SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128), 4096, True),
+        (SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128, causal=True), 2048, True),
+        (SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128, causal=True), 2049, False),
         (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4096, True),
         (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4097, False),
         (SM90Spec.for_attention(DType.BF16, 128, variant=RAGGED), 512, False),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,6 +36,23 @@ def test_name_says_what_the_kernel_is() -> None:
 def test_warps_follow_the_consumers() -> None:
     assert spec(64).schedule is SM90_SCHEDULES[3]
     assert spec(128).schedule is SM90_SCHEDULES[2]
+
+
+def test_products_start_in_turn_but_where_that_costs_time() -> None:
+    """As measured on an H200 (docs/hopper.md)."""
+    in_turn = {d: spec(d).takes_turns for d in (64, 96, 128, 192, 256)}
+    assert in_turn == {64: True, 96: False, 128: True, 192: True, 256: True}
+    assert all(spec(d, scheduler=Scheduler.PERSISTENT).takes_turns for d in (64, 96, 128, 256))
+    assert not spec(128).with_long_keys().takes_turns
+    assert spec(128, scheduler=Scheduler.PERSISTENT).with_long_keys().takes_turns
+    assert not spec(128).with_few_rows().takes_turns, "a consumer alone"
+    for scheduler in (Scheduler.TILE, Scheduler.PERSISTENT):
+        variant = Variant(scheduler=scheduler)
+        made = SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128, variant=variant)
+        assert not made.takes_turns
+        asked = replace(made, config=replace(made.config, in_turn=True))
+        assert asked.takes_turns
+    assert SM90Spec.for_attention(DType.FP8_E4M3, 192, head_dim_v=128).takes_turns
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sm100sim.timing.chips import chip_names, load_chip
 from sm100sim.timing.chips.load import Parameter, place
+from testing.site.markdown import ROOT
+
+RESULTS = ROOT / "benchmarks" / "timing"
 
 
 @pytest.mark.parametrize("name", chip_names())
@@ -16,6 +21,17 @@ def test_every_value_has_a_unit_a_status_and_a_source(name: str) -> None:
         assert parameter.unit
         assert len(parameter.source) > 10
         assert (parameter.low < parameter.high) or parameter.status != "range"
+
+
+@pytest.mark.parametrize("name", chip_names())
+def test_every_source_can_be_opened(name: str) -> None:
+    """It is a file here, a repository as owner/name, a paper by its number, or NVIDIA's manual."""
+    for source in {parameter.source for parameter in load_chip(name).parameters.values()}:
+        files = re.findall(r"[\w/]+\.json|docs/\w+\.md", source)
+        found = [ROOT / file if "/" in file else RESULTS / file for file in files]
+        assert all(file.is_file() for file in found), source
+        named = re.search(r"\b[\w-]+/[\w-]+, |\barXiv \d{4}\.\d{5}|\bNVIDIA ", source)
+        assert files or named or "QuickRunCUDA" in source, source
 
 
 def test_the_five_chips() -> None:
