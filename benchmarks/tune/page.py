@@ -64,8 +64,9 @@ MASKED: Final = """
 ## Masked key tiles
 
 `python -m benchmarks.tune.masked --write`: CTAs of 256 query rows with 2,048 keys. A causal one has
-two masked key tiles at its end, and the tensor cores do the same work as without a mask. Cycles
-more than a full key tile of the kernel without a mask, and the median as a share of it.
+two key tiles with a diagonal at its end. Cycles more than a full key tile of the kernel without a
+mask, and the median as a share of it. In bf16 above head dim 64 the first Q tile leaves the last
+one out, two products of the eight that the tensor cores do in two key tiles.
 
 | kernel | full key tile | unmasked tile, causal kernel | masked tile | last tile, a key short |
 |---|---|---|---|---|
@@ -77,9 +78,9 @@ third and more.
 The mask itself is the cause. A warp takes a comparison and a selection for each column of the
 groups of 32 that it does not see whole, 256 instructions for 128 columns, and each takes the ALU of
 a sub-partition two cycles: 512 cycles, in which the row's maximum, the factor and P all wait. Of
-the first query tile the last but one key tile holds the diagonal and the last is hidden whole, so
-both are masked; its four warps mask 1,664 of the 2,304 instructions. The same run replayed without
-some of these instructions takes as many cycles more than without a mask (both masked tiles, the
+the first query tile the last but one key tile holds the diagonal and the last is hidden whole. When
+it still took both, its four warps masked 1,664 of the 2,304 instructions. That run replayed without
+some of these instructions took as many cycles more than without a mask (both masked tiles, the
 chip's own values, and the median of the draws):
 
 | left out | d128 | d64 |
@@ -92,8 +93,10 @@ chip's own values, and the median of the draws):
 | those of both diagonals | +997, +1,445 | +947, +840 |
 | comparisons, as if predicates came for nothing | +1,238, +1,228 | +1,175, +1,164 |
 
-So nine tenths are the mask, most of it in the first query tile, whose two masked tiles follow one
-another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
+So nine tenths were the mask, most of it in the first query tile, whose two masked tiles followed
+one another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
+Since the chains end apart, each has one masked tile, and that of the second no longer waits for
+that of the first; with fp8 and at head dim 64 both are as they were.
 """
 
 

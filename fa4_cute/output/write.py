@@ -44,9 +44,8 @@ def output_factor(ctx: AttentionContext, result: RowResult) -> Float32:
 def wait_for_output(ctx: TmemContext, columns: OutputColumns) -> None:
     """Wait for the last P V of the accumulators that are pending."""
     for accumulator in columns.pending:
-        num_tiles = ctx.order.num_tiles(accumulator.chain, ctx.work.num_key_tiles)
         done = RolePipeline(ctx.barriers, accumulator.done)
-        done.wait(ctx.step(accumulator.chain, num_tiles - 1))
+        done.wait(ctx.step(accumulator.chain, ctx.num_tiles(accumulator.chain) - 1))
         tmem.fence_after_thread_sync()
 
 

@@ -64,10 +64,10 @@ def correct_work(ctx: KernelContext) -> None:
     if num_tiles > 0:
         wait_until_stored(ctx, range(NUM_CHAINS))
         release_first_tiles(ctx)
-        for tile in cutlass.range(1, order.num_tiles(0, num_tiles), unroll=1):
+        for tile in cutlass.range(1, ctx.num_tiles(order.longest), unroll=1):
             for chain in cutlass.range_constexpr(NUM_CHAINS):
-                if cutlass.const_expr(chain > 0 and order.deals_out):
-                    if tile < order.num_tiles(chain, num_tiles):
+                if cutlass.const_expr(order.may_lack_one(chain)):
+                    if tile < ctx.num_tiles(chain):
                         correct_chain(ctx, chain, tile)
                 else:
                     correct_chain(ctx, chain, tile)

@@ -3,8 +3,9 @@
 Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
 the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
-Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. A single Q tile alternates the chains from key tile
-to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
+Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. Where the last key tile is hidden from Q0, its
+step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. A single Q tile alternates the chains from key
+tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
 (``plan.spec.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
@@ -36,7 +37,7 @@ from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.compute.mma_plans import pv_plan, qk_plan, rope_plan
 from ..plan.facts.umma import MmaPlan
 from ..plan.memory.rings import TMAConsumerPlan
-from ..work.context import KernelContext
+from ..work.context import KernelContext, place_of_p
 from ..work.pair import PairCtaContext
 from ..work.persistent import for_each_work
 
@@ -109,7 +110,7 @@ class MmaIssuer:
         """
         ctx, hand_over = self.ctx, self.ctx.mbars.producer_o(chain)
         b = self.v_ring.get_v(v)
-        a = ctx.tmem + ctx.columns.borrow_s_as_p(chain).start
+        a = ctx.tmem + place_of_p(ctx, chain, n)
         accumulator = ctx.tmem + ctx.columns.o(chain).start
         step = ctx.step(chain, n)
         for stage in range(self.pv.num_stages):
@@ -126,6 +127,17 @@ class MmaIssuer:
             self.k_ring.wait_k(k, stage)
             self.scores(0, stage, k, tile)
         self.ctx.mbars.producer_s(0).commit_mma()
+
+    def second_chain_alone(self, k: RingState, tile: Int32) -> None:
+        """Issue the last S1 where chain 0 has no S: wait for K, and until the S1 before was read.
+
+        No P lies there: the last one of chain 0 lies elsewhere (``AttentionTmem.last_p``).
+        """
+        for stage in range(self.qk.num_stages):
+            self.k_ring.wait_k(k, stage)
+        self.ctx.mbars.scores_read(1).wait(self.ctx.step(1, tile - 1))
+        tmem.fence_after_thread_sync()
+        self.second_chain(k, tile)
 
     def second_chain(self, k: RingState, tile: Int32, *, wait_for_query: bool = False) -> None:
         """Issue S1, after which K is free. K has arrived: S0 waited for it."""
@@ -184,7 +196,7 @@ def issue_ahead(ctx: KernelContext) -> None:
 
     The second S0 alone follows no P V, so it waits until the softmax has read the first.
     """
-    config, issuer = ctx.spec.config, MmaIssuer.of(ctx)
+    config, issuer, order = ctx.spec.config, MmaIssuer.of(ctx), ctx.order
     k = v = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
@@ -195,18 +207,36 @@ def issue_ahead(ctx: KernelContext) -> None:
             if tile == 1:
                 ctx.mbars.scores_read(0).wait(ctx.step(0, Int32(0)))
                 tmem.fence_after_thread_sync()
-            issuer.first_chain(k, tile)
+            if cutlass.const_expr(order.ends_early(0)):
+                if tile < ctx.num_tiles(0):
+                    issuer.first_chain(k, tile)
+                else:
+                    issuer.second_chain_alone(k, tile)
+            else:
+                issuer.first_chain(k, tile)
             key = k
             k, v = after_key(config, k, v)
             issuer.wait_values(v, tile - 1)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
-            issuer.second_chain(key, tile)
+            if cutlass.const_expr(order.ends_early(0)):
+                if tile < ctx.num_tiles(0):
+                    issuer.second_chain(key, tile)
+            else:
+                issuer.second_chain(key, tile)
             issuer.outputs(1, v, Int32(tile > 1), tile - 1)
             issuer.v_ring.release_v(v)
             k, v = after_value(config, k, v)
         issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
-            issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
+            if cutlass.const_expr(order.ends_early(chain)):
+                if num_tiles == ctx.num_tiles(chain):
+                    issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
+            else:
+                issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
+        if cutlass.const_expr(order.ends_apart and ctx.spec.variant.is_persistent):
+            # Over at once: the last P of chain 1 came after it. No other role waits for its end,
+            # and the next query tile goes on with the phase after it.
+            ctx.mbars.scores_read(1).wait(ctx.step(1, num_tiles - 1))
         issuer.release_last_values(v)
 
 

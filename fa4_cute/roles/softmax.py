@@ -27,7 +27,7 @@ from ..output.cluster import write_output as write_output_of_cluster
 from ..output.two_q import write_output
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.spec.register_tuning import joins_sum_early
-from ..work.context import KernelContext, factor_address
+from ..work.context import KernelContext, factor_address, place_of_p
 from ..work.persistent import for_each_work, say_stored
 from ..work.row import SoftmaxRow
 
@@ -111,11 +111,16 @@ def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: In
     Chain 0's P follows the other S of the same key tile, chain 1's that of the next one. After the
     last there is none: chain 1 overwrites what P V of the tile before read. That is over, since the
     factor of this tile has been read (``wait_for_factor_read``): the correction says so after it.
+    Where the chains end apart, the last P of chain 0 lies in its own S, which the thread has read,
+    and the other S may be two key tiles further by then: no wait, which could miss a phase.
     """
-    if cutlass.const_expr(chain == 0):
+    if cutlass.const_expr(ctx.order.ends_early(chain)):
+        if tile < ctx.num_tiles(chain) - 1:
+            ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
+    elif cutlass.const_expr(chain == 0):
         ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
     else:
-        after = DEVICE.minimum(tile + 1, ctx.work.num_key_tiles - 1)
+        after = DEVICE.minimum(tile + 1, ctx.num_tiles(0) - 1)
         ctx.mbars.scores_read(0).wait(ctx.step(0, after))
     tmem.fence_after_thread_sync()
 
@@ -130,7 +135,7 @@ def exponentiate_and_store(
 ) -> list[Float32]:
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
     plan, columns, probability = ctx.spec.exp2_plan, ctx.spec.column_plan, ctx.spec.probability
-    p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
+    p_address = lane_address(ctx.tmem, place_of_p(ctx, row.chain, tile))
     reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
     held: list[tuple[int, list[Int32]]] | None = [] if ctx.spec.config.crosses else None
     first_batches = ctx.spec.first_batches
@@ -212,8 +217,9 @@ def softmax_tile(
 @cute.jit
 def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     """Process one query tile of warp group ``chain`` and write its half of the output."""
+    ctx = ctx.of_chain(chain)
     row = SoftmaxRow(ctx, chain)
-    num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
+    num_tiles = ctx.num_tiles(chain)
     keep_query_scale(ctx, row)
     row_max = softmax_math.initial_max(row.scale, is_modified=row.is_modified)
     row_sum = Float32(0.0)

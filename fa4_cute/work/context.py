@@ -8,6 +8,7 @@ from cutlass import Int32
 
 from ..device.lanes import row_in_group
 from ..device.math import mma
+from ..device.registers import DEVICE
 from ..pipelines import BarrierBlock, FA4MiscMBars, MBars, RingState
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS
@@ -76,6 +77,10 @@ class AttentionContext(ABC):
         """
         return counted(tile - 1, self.progress.corrections_of(chain))
 
+    def num_tiles(self, chain: int) -> Int32:
+        """Return how many key tiles of the work ``chain`` takes."""
+        return self.order.num_tiles(chain, self.work.num_key_tiles, self.work.num_hidden)
+
     @property
     def query_step(self) -> Int32:
         """Number of the query tile among those of the CTA that have key tiles."""
@@ -94,7 +99,9 @@ class AttentionContext(ABC):
         again = self.decoded().work
         if self.spec.variant.in_cluster:
             return replace(self, work=again)
-        return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
+        kept = self.work
+        again = replace(again, num_key_tiles=kept.num_key_tiles, num_hidden=kept.num_hidden)
+        return replace(self, work=again)
 
     def slice_start(self, size: int) -> Int32 | int:
         """Return where the CTA's slice begins in what a pair of CTAs divides: here it is all."""
@@ -148,6 +155,16 @@ class KernelContext(TmemContext):
         """How the key tiles go to the chains."""
         return self.spec.issue_order
 
+    def of_chain(self, chain: int) -> Self:
+        """Return the context in which the work has the key tiles that ``chain`` takes alone.
+
+        So chain 0 holds one count where the chains end apart, not two.
+        """
+        if not self.order.ends_early(chain):
+            return self
+        own = replace(self.work, num_key_tiles=self.num_tiles(chain), num_hidden=0)
+        return replace(self, work=own)
+
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first K tile uses."""
         config, tiles = self.spec.config, self.progress.tiles
@@ -176,6 +193,15 @@ def query_head(ctx: AttentionContext, row: Int32) -> Int32:
     """Return the query head of row ``row`` of a Q tile: heads of a group may share a tile."""
     group = ctx.spec.rows_per_position
     return ctx.work.head * group + row % group
+
+
+def place_of_p(ctx: KernelContext, chain: int, tile: Int32) -> Int32 | int:
+    """Return the first column of P of the chain's ``tile``-th key tile."""
+    place = ctx.columns.borrow_s_as_p(chain).start
+    if not ctx.order.ends_early(chain):
+        return place
+    is_last = tile == ctx.num_tiles(chain) - 1
+    return DEVICE.select(is_last, ctx.columns.last_p().start, place)
 
 
 def factor_address(ctx: KernelContext, chain: int) -> Int32:

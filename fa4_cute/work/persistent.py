@@ -40,7 +40,7 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
         while index >= 0:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles)
+            progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
             index = next_work(ctx, taken)
             taken = taken + 1
     elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
@@ -50,7 +50,7 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles)
+            progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
             index = index + step
             step = in_clusters(ctx, ids.grid_size_x()) * 2 - step
     elif cutlass.const_expr(ctx.spec.variant.is_persistent):
@@ -58,12 +58,12 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles)
+            progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
             index = index + in_clusters(ctx, ids.grid_size_x())
     else:
         here = ctx.decoded()
         role(here)
-        progress = progress.after(here.work.num_key_tiles)
+        progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
     return progress
 
 
@@ -83,7 +83,6 @@ def wait_until_stored(ctx: AttentionContext, chains: cutlass.Constexpr) -> None:
 def say_stored(ctx: AttentionContext, chain: cutlass.Constexpr[int]) -> None:
     """Say that ``chain`` has read and stored its output of the query tile."""
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
-        num_tiles = ctx.order.num_tiles(chain, ctx.work.num_key_tiles)
-        if num_tiles > 0:
+        if ctx.num_tiles(chain) > 0:
             tmem.fence_before_thread_sync()
             ctx.mbars.stored(chain).arrive()

@@ -33,6 +33,8 @@ class Progress:
         """Return the counts of a CTA that has done nothing, as registers."""
         if order.deals_out:
             return DealtProgress(*(Int32(0) for _ in range(4)))
+        if order.ends_apart:
+            return ApartProgress(*(Int32(0) for _ in range(3)))
         return Progress(Int32(0), Int32(0))
 
     def steps_of(self, chain: int) -> Int32 | int:
@@ -47,8 +49,11 @@ class Progress:
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.loaded
 
-    def after(self, num_tiles: Int32) -> "Progress":
-        """Return the counts after a query tile with ``num_tiles`` key tiles."""
+    def after(self, num_tiles: Int32, num_hidden: Int32 | int = 0) -> "Progress":
+        """Return the counts after a query tile with ``num_tiles`` key tiles.
+
+        Chain 0 has left out the last ``num_hidden`` of them.
+        """
         return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
 
     def alone(self) -> Self:
@@ -84,7 +89,7 @@ class DealtProgress(Progress):
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.second_loaded if chain else self.loaded
 
-    def after(self, num_tiles: Int32) -> "DealtProgress":
+    def after(self, num_tiles: Int32, num_hidden: Int32 | int = 0) -> "DealtProgress":
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
         second = num_tiles // NUM_CHAINS
         return DealtProgress(
@@ -93,6 +98,26 @@ class DealtProgress(Progress):
             self.second + second,
             self.second_loaded + _one_if_any(second),
         )
+
+
+@dataclass(frozen=True)
+class ApartProgress(Progress):
+    """The same counts where chain 0 may leave out the last key tile of a query tile.
+
+    Attributes:
+        hidden: key tiles that it has left out.
+    """
+
+    hidden: Int32 | int = 0
+
+    def steps_of(self, chain: int) -> Int32 | int:
+        """Return the key tiles of ``chain``."""
+        return self.tiles if chain else _difference(self.tiles, self.hidden)
+
+    def after(self, num_tiles: Int32, num_hidden: Int32 | int = 0) -> "ApartProgress":
+        """Return the counts after a query tile with ``num_tiles`` key tiles."""
+        before = super().after(num_tiles)
+        return ApartProgress(before.loaded, before.tiles, self.hidden + num_hidden)
 
 
 START = Progress()

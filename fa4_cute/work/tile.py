@@ -32,6 +32,7 @@ class WorkTile:
         sequence: the lengths and offsets of that entry.
         key_tiles: the key tiles that some row of the tile sees.
         num_key_tiles: how many of them this CTA visits; may be 0.
+        num_hidden: how many of these, at their end, the first Q tile leaves out: one or none.
         first_tile: number of the first one it visits; later ones belong to other splits.
         split: which of the splits of the query tile the CTA computes.
     """
@@ -43,6 +44,7 @@ class WorkTile:
     sequence: Sequence
     key_tiles: KeyTileMap
     num_key_tiles: Int32
+    num_hidden: Int32 | int = 0
     first_tile: Int32 | int = 0
     split: Int32 | int = 0
 
@@ -162,23 +164,40 @@ def work_at(spec: AttentionSpec, args: Arguments, where: Place, split: Int32 | i
     sequence = decode_sequence(spec, args, batch)
     before = spec.positions_before(sequence.seqlen_q)
     position = position if is_zero(before) else position - before
-    key_tiles = visited_tiles(spec, sequence, position)
+    key_tiles = visited_tiles(spec, sequence, position, spec.config.PairBM_eff())
     count = num_visited(spec, sequence, position, key_tiles)
     work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
     if not spec.variant.splits_keys:
-        return work
+        return with_hidden(spec, work)
     # As even as possible; splits after the last tile are empty.
     num_splits = num_splits_of(spec, args)
     each, rest = count // num_splits, count % num_splits
     first = split * each + DEVICE.minimum(split, rest)
     count = each + DEVICE.select(split < rest, 1, 0)
-    return replace(work, num_key_tiles=count, first_tile=first, split=split)
+    work = replace(work, num_key_tiles=count, first_tile=first, split=split)
+    return with_hidden(spec, work)
 
 
-def visited_tiles(spec: AttentionSpec, sequence: Sequence, position: Int32) -> KeyTileMap:
-    """Return the key tiles of the query tile at ``position``, over all CTAs that share it."""
+def with_hidden(spec: AttentionSpec, work: WorkTile) -> WorkTile:
+    """Return ``work`` with whether its last key tile is hidden from the first Q tile.
+
+    A lone one is taken, so that both chains have an output or none. Of several hidden ones all but
+    the last are taken: the tensor cores are busy with those of the other chain anyway.
+    """
+    if not spec.first_ends_early:
+        return work
+    own = visited_tiles(spec, work.sequence, work.position, spec.tile_positions)
+    last = work.num_key_tiles - 1
+    reached = DEVICE.select(work.key_tile(last) < own.end, 1, 0)
+    return replace(work, num_hidden=DEVICE.select(last > 0, 1 - reached, 0))
+
+
+def visited_tiles(
+    spec: AttentionSpec, sequence: Sequence, position: Int32, positions: int
+) -> KeyTileMap:
+    """Return the key tiles that some of ``positions`` queries from ``position`` on see."""
     first = position + sequence.offset
-    last = position + (spec.config.PairBM_eff() - 1) + sequence.offset
+    last = position + (positions - 1) + sequence.offset
     rows = Rows(first, last, sequence.seqlen_k, sequence.lengths)
     return KeyTileMap.of(spec.variant.terms, rows, spec.config.BN, DEVICE)
 

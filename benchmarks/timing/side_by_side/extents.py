@@ -30,6 +30,8 @@ COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
 """Operations by whose number clusters are told apart."""
 KEY_TILES: Final = (128, 192, 64, 96, 256)
 """Keys that kernels take at once."""
+TAKEN: Final = "CTA"
+"""What counts like a unit: that an SM has one."""
 
 
 @dataclass(frozen=True)
@@ -196,11 +198,12 @@ def moving(count: float, draw: Draw) -> float:
 
 
 def spent(launch: LaunchTrace, found: LaunchTime) -> dict[str, float]:
-    """Cycles in which each unit of an SM works, on average of all SMs."""
-    clusters = [len(trace.clusters) / found.places for trace in launch.traces]
+    """Cycles in which each unit of an SM works, and it has a CTA, on average of all SMs."""
+    shares = [len(trace.clusters) / found.places for trace in launch.traces]
+    times = [{**part.busy, TAKEN: part.cycles} for part in found.parts]
     return {
-        unit: sum(n * part.busy[unit] for n, part in zip(clusters, found.parts, strict=True))
-        for unit in found.longest.busy
+        unit: sum(n * time[unit] for n, time in zip(shares, times, strict=True))
+        for unit in times[0]
     }
 
 

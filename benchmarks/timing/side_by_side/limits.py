@@ -120,11 +120,11 @@ def sentence(cells: Sequence[Cell]) -> str:
     )
     if first.limited:
         return text + f"**{WANTED} cannot be reached.**"
+    room = f"{text}**there is room.** The busiest unit of this code: {', '.join(busiest(cells))}"
+    if unit == "HBM":
+        return f"{room}."
     lost = span([100 * (1 - cell.base["taken"]) for cell in cells], ".0f")
-    return (
-        f"{text}**there is room.** The busiest unit of this code: {', '.join(busiest(cells))}; for "
-        f"{lost} % of the time an SM has no CTA."
-    )
+    return f"{room}; for {lost} % of the time an SM has no CTA."
 
 
 def busiest(cells: Sequence[Cell]) -> Iterator[str]:

@@ -51,8 +51,9 @@ cause should not act there; that is an argument and no measurement.
 
 
 NOT_RUN: Final = {
-    "Modular's originals in fp8 at 64 and for decoding over pages": "not predicted; `--missing` "
-    "does it, and builds the programs at the first call",
+    "Modular's decoding over pages": "its kernel packs scores of few rows into Tensor Memory and "
+    "multiplies them by `tcgen05.mma.ws` of M = 32. The ISA does not say which lanes hold it, "
+    "so it stops here; [experiments.md](experiments.md) says why packing gains nothing here",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
     "[originals.md](originals.md) has it on a small problem",
     "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "

@@ -228,13 +228,15 @@ class Maker:
             moved = moved_bytes(other) if not kernels else 0
             found = [time_launch(launch, draw, hbm_bytes=moved) for draw in self.draws]
             cycles = [a + b.cycles for a, b in zip(cycles, found, strict=True)]
-            for unit, taken in extents.spent(launch, found[0]).items():
-                busy[unit] = busy.get(unit, 0.0) + taken
+            for unit, count in extents.spent(launch, found[0]).items():
+                busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)
+        of_time = {unit: count / cycles[0] for unit, count in busy.items()}
+        taken = round(of_time.pop(extents.TAKEN), 3)
         return {
             "family": "other", "name": other.name, "column": column.name,
-            **self._facts(kernels), "cycles": [round(c) for c in cycles],
-            "busy": shares({unit: taken / cycles[0] for unit, taken in busy.items()}),
+            **self._facts(kernels), "taken": taken, "busy": shares(of_time),
+            "cycles": [round(c) for c in cycles],
         }  # fmt: skip
 
     def _facts(self, kernels: Sequence[SassKernel]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def read_rows() -> list[BarrierRow]:
             f"S{chain}_read",
             f"S{chain} in registers",
             (Arrival(f"softmax{chain}", WARP_GROUP_THREADS),),
-            "softmax1, mma (second tile)" if chain == 0 else "softmax0",
+            "softmax1, mma (second tile)" if chain == 0 else "softmax0, mma (chain 0 ends early)",
         )
         for chain in range(NUM_CHAINS)
     ]

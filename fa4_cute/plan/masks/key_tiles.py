@@ -63,6 +63,11 @@ class KeyTileMap:
             total = total + _size(tiles)
         return total
 
+    @property
+    def end(self) -> Any:
+        """The first tile after all that are visited."""
+        return self.ranges[-1].stop
+
     def tile(self, n: Any) -> Any:
         """Return the key tile that is visited as the ``n``-th.
 

@@ -169,6 +169,11 @@ class CommonSpec(ABC):
         return self.variant.is_dynamic and self.orders_heads
 
     @property
+    def first_ends_early(self) -> bool:
+        """Whether the first Q tile leaves out the last key tile where it sees nothing of it."""
+        return False
+
+    @property
     def reads_pages_ahead(self) -> bool:
         """Whether the page table is read ahead of the copies of a tile that has several pages."""
         return False

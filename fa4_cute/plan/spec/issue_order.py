@@ -22,6 +22,14 @@ there meanwhile, is stored after that, and its P V is issued before the next S. 
 chain 0 follows no P V: the MMA role waits for the reading itself. The last P of chain 1 follows no
 reading, but the answer of the correction, which comes after P V has read the one before.
 
+Where the last visible key depends on the row, the last key tile may be hidden whole from Q0. Then
+the chains end apart: chain 0 leaves that tile out, and S of chain 1 comes in its place::
+
+    ..  S(Q1, n-2) O(Q1, n-3)  S(Q1, n-1) O(Q0, n-2) O(Q1, n-2)  O(Q1, n-1)
+
+It need not wait for the last P of chain 0, which is late for its mask: that lies in the high half
+of its own S, not in S of chain 1. The MMA role waits for the reading of the S before.
+
 An odd number of key tiles needs no case of its own: the last step of a single Q tile simply lies in
 chain 0. K of a tile is freed by the last S that reads it, V by the last P V; only V of the last
 tile is not, because nobody would wait for that, and the CTA must not end before an arrival on one
@@ -71,11 +79,13 @@ class Issue:
 class IssueOrder:
     """Steps of a kernel with ``num_qo`` Q tiles per CTA; P that ``crosses`` lies in the other S.
 
+    Where it ``ends_apart``, chain 0 may leave out the last key tile.
     ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
     """
 
     num_qo: int
     crosses: bool = False
+    ends_apart: bool = False
 
     @property
     def keys_ahead(self) -> bool:
@@ -87,31 +97,59 @@ class IssueOrder:
         """Whether the key tiles are dealt out to the chains, so that chain 1 may have one fewer."""
         return self.num_qo == 1
 
+    @property
+    def longest(self) -> int:
+        """The chain that has no fewer key tiles than the other."""
+        return NUM_CHAINS - 1 if self.ends_apart else 0
+
+    def ends_early(self, chain: int) -> bool:
+        """Return whether ``chain`` may leave out the last key tile."""
+        return self.ends_apart and chain != self.longest
+
+    def may_lack_one(self, chain: int) -> bool:
+        """Return whether ``chain`` may have a key tile fewer than the other."""
+        return self.ends_early(chain) or (self.deals_out and chain != self.longest)
+
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``."""
         return 0 if self.deals_out else chain
 
-    def num_tiles(self, chain: int, num_key_tiles: Any) -> Any:
-        """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes."""
+    def num_tiles(self, chain: int, num_key_tiles: Any, num_hidden: Any = 0) -> Any:
+        """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes.
+
+        Chain 0 leaves out the last ``num_hidden``, one or none, where the chains end apart.
+        """
         if self.deals_out:
             return (num_key_tiles + (NUM_CHAINS - 1 - chain)) // NUM_CHAINS
+        if self.ends_early(chain):
+            return num_key_tiles - num_hidden
         return num_key_tiles
 
     def key_tile(self, chain: int, n: Any) -> Any:
         """Return the number of the ``n``-th key tile of ``chain``."""
         return n * NUM_CHAINS + chain if self.deals_out else n
 
-    def issues(self, num_key_tiles: int) -> Iterator[Issue]:
+    def issues(self, num_key_tiles: int, num_hidden: int = 0) -> Iterator[Issue]:
         """Yield the accumulations in the order of the MMA role."""
         steps = list(self._steps(num_key_tiles))
         ahead = 2 if self.crosses else 1
+        taken = self.num_tiles(0, num_key_tiles, num_hidden)
         for i in range(len(steps) + ahead):
             if i < len(steps):
-                yield self._issue("S", *steps[i])
+                chain, n = steps[i]
+                if n < taken:
+                    yield self._issue("S", chain, n)
+                elif chain != self.longest:
+                    # In the place of the S that is left out.
+                    yield replace(self._issue("S", self.longest, n), waits=True)
             if ahead <= i:
-                issue = self._issue("O", *steps[i - ahead])
+                chain, n = steps[i - ahead]
+                issue = self._issue("O", chain, n)
                 is_last = i - ahead == len(steps) - 1
-                yield replace(issue, releases=issue.releases and not is_last)
+                if n < taken:
+                    yield replace(issue, releases=issue.releases and not is_last)
+                elif chain == self.longest:
+                    yield replace(issue, waits=True, releases=False)
 
     def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
         """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""
@@ -148,12 +186,13 @@ class OneChain:
     """The key tiles of a kernel with a single chain, number 0, which takes them all."""
 
     deals_out: ClassVar[bool] = False
+    ends_apart: ClassVar[bool] = False
 
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``: there is one."""
         return 0
 
-    def num_tiles(self, chain: int, num_key_tiles: Any) -> Any:
+    def num_tiles(self, chain: int, num_key_tiles: Any, num_hidden: Any = 0) -> Any:
         """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes: all."""
         return num_key_tiles
 

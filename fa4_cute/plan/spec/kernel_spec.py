@@ -19,6 +19,8 @@ from .register_tuning import attention_schedule, choices_for, most_keys
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
+SHALLOW_DEPTH: Final = 64
+"""Head dims of 16-bit operands up to which the softmax is the limit, not the tensor cores."""
 HOLDING_DEPTH: Final = 64
 """Head dims of 16-bit operands up to which the address of shared memory is held."""
 
@@ -156,7 +158,18 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo, self.config.crosses)
+        return IssueOrder(self.config.num_qo, self.config.crosses, self.first_ends_early)
+
+    @property
+    def first_ends_early(self) -> bool:
+        """Whether the first Q tile leaves out the last key tile where its rows see nothing of it.
+
+        Where the softmax is the limit it is predicted to gain nothing: with fp8 operands, whose
+        scales per token would have to be given back all the same, and up to ``SHALLOW_DEPTH``.
+        """
+        config = self.config
+        is_deep = config.qkv_dtype_size > 1 and config.qk_depth > SHALLOW_DEPTH
+        return config.crosses and is_deep and self.variant.ends_by_row
 
     @property
     def holds_base(self) -> bool:

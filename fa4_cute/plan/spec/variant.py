@@ -18,6 +18,7 @@ from typing import Any, Final
 from ..masks.masks import (
     CAUSAL,
     NULL,
+    ChunkedMask,
     DenseBiasMask,
     Mask,
     PaddingMask,
@@ -206,6 +207,12 @@ class Variant:
         ends where its tensor map ends, and TMA fills the rest with zeros.
         """
         return self.ragged_k or self.used_k
+
+    @property
+    def ends_by_row(self) -> bool:
+        """Whether rows differ in the last key that they see."""
+        found = [leaf for term in self.terms for leaf in term.leaves]
+        return self.longest_first or any(isinstance(leaf, ChunkedMask) for leaf in found)
 
     @property
     def longest_first(self) -> bool:

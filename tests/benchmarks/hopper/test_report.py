@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -8,9 +9,24 @@ import pytest
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.report import host_costs, rate, ratio, refusals, render
 from benchmarks.hopper.times.timing import Times
+from testing.site.markdown import ROOT
 
 FULL = Problem("full", 4, 4096, 4096, 16, 16, 128, 128)
 PAGED = Problem("paged", 16, 1, 16384, 32, 8, 128, 128, page=64)
+
+
+def test_pages_quote_the_measured_table() -> None:
+    """Mean and lowest of README and docs/hopper.md are those of docs/hopper_times.md."""
+    table = (ROOT / "docs" / "hopper_times.md").read_text()
+    told = re.search(r"Geometric mean (\d\.\d+), lowest (\d\.\d+)\.", table)
+    assert told
+    mean, lowest = (f"{float(figure):.2f}" for figure in told.groups())
+    for page, words in (
+        ("README.md", f"are {mean} times as fast as\n  with the fastest rival (geometric mean, "),
+        ("docs/hopper.md", f"geometric mean of all 70 rows: {mean}; "),
+    ):
+        text = (ROOT / page).read_text()
+        assert f"{words}lowest {lowest}" in text, page
 
 
 def row(problem: Problem, refused: dict[str, str] | None = None, **ms: float) -> dict[str, Any]:

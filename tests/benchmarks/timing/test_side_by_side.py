@@ -15,7 +15,15 @@ import pytest
 from benchmarks.machine_state import MODEL, ROOT, model
 from benchmarks.originals import inputs
 from benchmarks.timing.side_by_side import callers, others, rows, spread
-from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
+from benchmarks.timing.side_by_side.extents import (
+    TAKEN,
+    Costs,
+    Executed,
+    Extent,
+    Layout,
+    spent,
+    whole,
+)
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw
@@ -233,6 +241,13 @@ def test_a_decoding_step_over_pages_in_modular_s_words(tmp_path: Path) -> None:
     assert words == ["3", "3", "1", "100", "6", "24"]  # pages of a row, and what padding adds
     cached = np.frombuffer((tmp_path / "cached.bin").read_bytes(), np.int32)
     assert cached.tolist() == [99] * 3
+
+
+def test_units_count_over_all_sms_and_so_does_that_they_have_a_cta() -> None:
+    launch: Any = SimpleNamespace(traces=[SimpleNamespace(clusters=c) for c in ((0, 1, 2), (3,))])
+    parts = [SimpleNamespace(busy={"mufu": busy}, cycles=10 + busy) for busy in (10.0, 50.0)]
+    found: Any = SimpleNamespace(places=4, parts=parts)
+    assert spent(launch, found) == {"mufu": 20.0, TAKEN: 30.0}
 
 
 def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:

@@ -140,6 +140,9 @@ def test_bytes_are_a_limit_and_the_nearest_column_is_the_one_that_counts() -> No
     assert "1.000 beside near. The bytes alone take 99 % of the time" in text
     assert "**1.05 cannot be reached.**" in text
     assert "far" not in text
+    ours["busy"]["HBM"] = 0.9
+    text = limits_of([ours, near])
+    assert "**there is room.** The busiest unit of this code: HBM 90 %.\n" in text
 
 
 def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:

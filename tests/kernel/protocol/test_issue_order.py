@@ -1,6 +1,7 @@
 """What is issued when: products in the planned order, operands loaded once, work that overlaps."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,22 @@ from testing.cases import Case, dense
 from testing.runner import call, spec_of
 
 
+def found_in(report: Any) -> list[int]:
+    """Return the first columns of the products in the order of their issue."""
+    columns = [event.a for event in report.events if event.kind is EventKind.MMA]
+    # Several MMAs make up one product; none but the last one of a chain follows itself.
+    return [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
+
+
+def planned(spec: KernelSpec, num_tiles: int, num_hidden: int = 0) -> list[int]:
+    """Return the same as the plan has it."""
+    memory = AttentionTmem.of(spec.config)
+    region = {"S": memory.s, "O": memory.o}
+    order = spec.issue_order.issues(num_tiles, num_hidden)
+    columns = [region[issue.product](issue.chain).start for issue in order]
+    return [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 128, 129, 384, 500, 640])
 @pytest.mark.parametrize("num_qo", [1, 2])
@@ -25,13 +42,23 @@ def test_products_are_issued_in_the_planned_order(num_qo: int, keys: int) -> Non
     assert isinstance(spec, KernelSpec)
     with run_options(trace_cluster=0):
         (report,) = call(arguments(case)).reports
-    columns = [event.a for event in report.events if event.kind is EventKind.MMA]
-    # Several MMAs make up one product; the plan never issues the same one twice in a row.
-    found = [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
-    memory = AttentionTmem.of(spec.config)
-    region = {"S": memory.s, "O": memory.o}
-    order = spec.issue_order.issues(-(-keys // spec.config.BN))
-    assert found == [region[issue.product](issue.chain).start for issue in order]
+    assert found_in(report) == planned(spec, -(-keys // spec.config.BN))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("queries", "keys", "num_tiles", "num_hidden"),
+    [(256, 512, 4, 1), (256, 256, 2, 1), (256, 500, 4, 1), (128, 384, 3, 0), (256, 100, 1, 0)],
+)
+def test_a_tile_hidden_from_the_first_query_tile_is_left_out(
+    queries: int, keys: int, num_tiles: int, num_hidden: int
+) -> None:
+    case = dense(queries, keys, 128, 1, 1, num_qo=2, causal=True)
+    spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
+    with run_options(trace_cluster=0):
+        (report,) = call(arguments(case)).reports
+    assert found_in(report) == planned(spec, num_tiles, num_hidden)
 
 
 @pytest.mark.slow

@@ -102,6 +102,85 @@ def test_a_shared_ring_never_blocks(order: IssueOrder, num_slots: int, num_tiles
     assert [tile for tile in ring if tile] == [("V", num_tiles - 1)] * bool(num_tiles)
 
 
+APART = IssueOrder(2, crosses=True, ends_apart=True)
+
+
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_an_order_that_ends_apart_is_the_crossed_one_where_nothing_is_hidden(
+    num_tiles: int,
+) -> None:
+    assert list(APART.issues(num_tiles)) == list(ORDERS[2].issues(num_tiles))
+
+
+@pytest.mark.parametrize("num_tiles", range(2, 10))
+def test_the_first_chain_leaves_out_the_hidden_tile(num_tiles: int) -> None:
+    issues = list(APART.issues(num_tiles, 1))
+    for product in "SO":
+        met = Counter((i.chain, i.key_tile) for i in issues if i.product == product)
+        assert met == Counter(
+            (chain, tile) for chain in range(NUM_CHAINS) for tile in range(num_tiles)
+        ) - Counter([(0, num_tiles - 1)])
+        uses = [i for i in issues if (i.product, i.key_tile) == (product, num_tiles - 1)]
+        assert [(i.waits, i.releases) for i in uses] == [(True, product == "S")]
+    assert [APART.num_tiles(chain, num_tiles, 1) for chain in range(NUM_CHAINS)] == [
+        num_tiles - 1, num_tiles
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("num_hidden", [0, 1])
+@pytest.mark.parametrize("num_tiles", range(2, 10))
+def test_nothing_lies_where_the_last_p_of_the_first_chain_does(
+    num_tiles: int, num_hidden: int
+) -> None:
+    """It has half of its own S, P of chain 1 the other half; the last S1 meets no P at all."""
+    low, high = ("S", 0), ("S", 0)
+    second: tuple[str, int] = ("S", 0)
+    last = num_tiles - 1 - num_hidden
+    for issue in APART.issues(num_tiles, num_hidden):
+        what = (issue.product, issue.key_tile)
+        if what[0] == "S" and issue.chain == 0:
+            assert high == (("S", issue.key_tile - 1) if issue.key_tile else high)
+            low = high = what
+        elif what[0] == "S":
+            is_alone = issue.key_tile > last
+            assert second[0] == ("S" if is_alone or not issue.key_tile else "P")
+            second = what
+        elif issue.chain == 0 and issue.key_tile == last:
+            assert high == ("S", last)
+            high = ("P", last)
+        elif issue.chain == 0:
+            assert second == ("S", issue.key_tile)
+            second = ("P", issue.key_tile)
+        else:
+            read = min(issue.key_tile + 1, last)
+            assert low in (("S", read), ("P", issue.key_tile - 1))
+            low = ("P", issue.key_tile)
+
+
+@pytest.mark.parametrize(
+    ("num_tiles", "text"),
+    [
+        (2, "S0(0) S1(0) S1(1) O0(0) O1(0) O1(1)"),
+        (3, "S0(0) S1(0) S0(1) O0(0) S1(1) O1(0) S1(2) O0(1) O1(1) O1(2)"),
+    ],
+)
+def test_the_order_with_a_hidden_tile(num_tiles: int, text: str) -> None:
+    issues = APART.issues(num_tiles, 1)
+    assert " ".join(f"{i.product}{i.chain}({i.key_tile})" for i in issues) == text
+
+
+@pytest.mark.parametrize(
+    ("order", "longest", "may_lack"),
+    [(ORDERS[0], 0, [1]), (ORDERS[1], 0, []), (ORDERS[2], 0, []), (APART, 1, [0])],
+)
+def test_which_chain_may_lack_a_key_tile(
+    order: IssueOrder, longest: int, may_lack: list[int]
+) -> None:
+    assert order.longest == longest
+    assert [chain for chain in range(NUM_CHAINS) if order.may_lack_one(chain)] == may_lack
+    assert [order.ends_early(chain) for chain in (0, 1)] == [order.ends_apart, False]
+
+
 @BOTH
 @pytest.mark.parametrize("num_tiles", range(1, 10))
 def test_two_products_lie_between_scores_and_their_use(num_qo: int, num_tiles: int) -> None:

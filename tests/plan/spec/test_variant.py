@@ -16,6 +16,7 @@ from fa4_cute.plan.masks.masks import (
     DenseBiasMask,
     Mask,
     PaddingMask,
+    SlidingWindowMask,
 )
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.variant import (
@@ -183,6 +184,22 @@ def test_a_cluster_takes_no_parameter_but_a_name() -> None:
 )
 def test_order_of_query_tiles(mask: Mask, expected: bool) -> None:
     assert Variant(mask).longest_first is expected
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (NULL, False),
+        (PaddingMask(0), False),
+        (DenseBiasMask(0), False),
+        (SlidingWindowMask(9, None), False),
+        (SlidingWindowMask(9, 4), True),
+        (ChunkedMask(4), True),
+        (PaddingMask(0) & CAUSAL, True),
+    ],
+)
+def test_where_the_last_visible_key_depends_on_the_row(mask: Mask, expected: bool) -> None:
+    assert Variant(mask).ends_by_row is expected
 
 
 def test_what_scales_scores_first() -> None:
