@@ -38,6 +38,7 @@ from sm100sim.timing.sass.tools import tool
 from sm100sim.timing.sass.trace import traced
 
 L2_BYTES: Final = 50 << 20
+ASSEMBLERS: Final = ("triton/backends/*/bin/ptxas*", "nvidia/*/bin/ptxas")
 Grid = tuple[int, int, int]
 
 
@@ -142,8 +143,8 @@ class Tracer:
 
 
 def assemblers() -> Sequence[str]:
-    """The assemblers of this machine: the package's or the path's, and those of each Triton."""
-    found = [path for root in sys.path for path in Path(root).glob("triton/backends/*/bin/ptxas*")]
+    """The assemblers of this machine: of each Triton, of packages, and the path's."""
+    found = [path for root in sys.path for kind in ASSEMBLERS for path in Path(root).glob(kind)]
     return [*sorted(map(str, found)), tool("ptxas")]
 
 
