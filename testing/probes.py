@@ -176,6 +176,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-splits": probe("plain", 64, PARTS, num_splits=34, **TWO),
     "2q-persistent-128": probe("persistent ragged causal", 128, ENDS, **TWO),
+    "2q-splits": probe("plain", 64, PARTS, Call(((3, 200),)), num_splits=34, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),

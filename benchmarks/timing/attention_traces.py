@@ -38,6 +38,7 @@ from sm100sim.timing.sass.tools import tool
 from sm100sim.timing.sass.trace import traced
 
 L2_BYTES: Final = 50 << 20
+ASSEMBLERS: Final = ("triton/backends/*/bin/ptxas*", "nvidia/*/bin/ptxas")
 Grid = tuple[int, int, int]
 
 
@@ -99,11 +100,12 @@ class Tracer:
         options = {"causal": problem.causal, "arch": self._arch, **self._options}
         asked = request((q, k, v), *options_and_batch(options)).problem
         spec = require(choose(asked)).spec
-        grid = plan_launch(spec, asked.sizes, asked.scale, num_sms=self._sms).grid
+        plan = plan_launch(spec, asked.sizes, asked.scale, num_sms=self._sms)
+        which = chosen(problem, plan.grid, self._sms, prod(plan.cluster))
         with (
             self._noted(),
             mock.patch.object(compute, "pack_launch", few),
-            recording(chosen(problem, grid, self._sms), others=False) as launches,
+            recording(which, others=False) as launches,
             fa4_cute.simulator_options(mode="fast", checks="none"),
         ):
             fa4_cute.flash_attn(q, k, v, out=tensors["out"], **options)
@@ -133,15 +135,16 @@ class Tracer:
         (request,) = requests
         if rewrite is not None:
             request = replace(request, ptx=rewrite(request.ptx))
-        with recording(chosen(problem, request.grid, self._sms), others=False) as launches:
+        which = chosen(problem, request.grid, self._sms, prod(request.cluster))
+        with recording(which, others=False) as launches:
             run(request, RunOptions(mode="fast"))
         (found,) = launches
         return found
 
 
 def assemblers() -> Sequence[str]:
-    """The assemblers of this machine: the package's or the path's, and those of each Triton."""
-    found = [path for root in sys.path for path in Path(root).glob("triton/backends/*/bin/ptxas*")]
+    """The assemblers of this machine: of each Triton, of packages, and the path's."""
+    found = [path for root in sys.path for kind in ASSEMBLERS for path in Path(root).glob(kind)]
     return [*sorted(map(str, found)), tool("ptxas")]
 
 
@@ -160,12 +163,15 @@ def code_of(cubin: bytes, ptx: str, arch: str, kernel: str) -> tuple[SassKernel,
     raise ValueError("; ".join(refused))
 
 
-def chosen(problem: Problem, grid: Grid, sms: int) -> Sequence[int]:
-    """Clusters to execute: one, or those of a head.
+def chosen(problem: Problem, grid: Grid, sms: int, cluster: int = 1) -> Sequence[int]:
+    """Clusters of so many CTAs to execute: one, those of a head, or two persistent ones.
 
-    Without a mask clusters are alike, and persistent ones are taken to be.
+    Without a mask clusters are alike. Persistent ones take tiles in turn, and this package's go
+    backwards every other time: the first or the last one has as many tiles as any.
     """
-    if not problem.causal or prod(grid) <= sms:
+    if prod(grid) <= sms:
+        return sorted({0, prod(grid) // cluster - 1})
+    if not problem.causal:
         return [0]
     if len(_beyond_one(grid)) > 1:
         return range(0, grid[0] * grid[1], grid[0])
@@ -191,9 +197,9 @@ def section(problem: Problem) -> int:
     return 1 << int(log2(max(L2_BYTES // head, 1)))
 
 
-def place(problem: Problem, grid: Grid, number: int, sms: int) -> int:
-    """The executed cluster that one is like."""
-    if not problem.causal or prod(grid) <= sms:
+def place(problem: Problem, grid: Grid, number: int) -> int:
+    """The executed cluster that one is like, where they are not persistent."""
+    if not problem.causal:
         return 0
     if len(_beyond_one(grid)) > 1:
         return number // grid[0] % grid[1] * grid[0]  # heads of a section, query tiles, the rest
@@ -203,11 +209,20 @@ def place(problem: Problem, grid: Grid, number: int, sms: int) -> int:
 
 def repeated(launch: LaunchTrace, problem: Problem, sms: int) -> LaunchTrace:
     """Return a launch whose traces stand for all clusters."""
+    if prod(launch.grid) <= sms:
+        return busiest(launch)
     like: dict[int, list[int]] = {}
     for number in range(prod(launch.grid) // prod(launch.cluster)):
-        like.setdefault(place(problem, launch.grid, number, sms), []).append(number)
+        like.setdefault(place(problem, launch.grid, number), []).append(number)
     traces = [
         replace(trace, clusters=tuple(n for first in trace.clusters for n in like.get(first, ())))
         for trace in launch.traces
     ]
     return replace(launch, traces=tuple(trace for trace in traces if trace.clusters))
+
+
+def busiest(launch: LaunchTrace) -> LaunchTrace:
+    """Return a launch whose clusters are all like the one that executes most."""
+    most = max(launch.traces, key=lambda trace: trace.instructions)
+    every = range(prod(launch.grid) // prod(launch.cluster))
+    return replace(launch, traces=(replace(most, clusters=tuple(every)),))

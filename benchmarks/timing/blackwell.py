@@ -1,10 +1,12 @@
 """The clocked machine beside what is published of FlashAttention-4 on a B200.
 
     CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.blackwell docs/timing_blackwell.md [--draw]
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.blackwell --pipes
 
 Head dim 128, all keys. The steady state is the difference of two lengths. Published values do not
 depend on clocks: shares of pipes, and ratios of times on one machine. The ratios come from the
-records of `claims` and `ladder`; `--draw` puts them into the page and keeps the rest. No GPU is
+records of `claims` and `ladder`; `--draw` puts them into the page and keeps the rest. `--pipes`
+keeps the shares of the build that was timed, in its environment (`claims.builds`). No GPU is
 needed.
 """
 
@@ -12,14 +14,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from textwrap import wrap
+from typing import Any, Final
 
 import sm100sim
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.timing.side_by_side.records import Row
+from benchmarks.timing.claims.builds import MAY, ready
+from benchmarks.timing.claims.words import (
+    KITTENS_HEAD,
+    LADDER_HEAD,
+    NOT_PREDICTED,
+    RATIOS_HEAD,
+    REASONS,
+)
+from benchmarks.timing.side_by_side.callers import CUDA13, assembler
+from benchmarks.timing.side_by_side.records import load, write
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.predict import Band
@@ -35,49 +46,19 @@ PUBLISHED = {"tensor": 87.7, "XU": 71.9, "FMA": 20.0, "ALU": 31.2, "issue": 49.2
 """Shares of the time that Nsight Compute counts; flash-attention issue 2701, bf16 on a B200."""
 OF_FP8 = {"tensor": 43.6, "XU": 71.6, "FMA": 20.6, "ALU": 36.3, "issue": 52.0}
 """The same for fp8."""
-LATER_BUILD = ", ptxas 13.4"
-"""What is added to the name of a kernel that CUDA 13's assembler makes."""
-MULTIPLIED = {"FA4": 2048, "FA4 fp8": 1024}
-"""Cycles of a key tile's multiplications; over the published share they are its period."""
-SHARES = {"FA4": PUBLISHED, "FA4 fp8": OF_FP8}
-SHARES |= {name + LATER_BUILD: told for name, told in SHARES.items()}
 RATIOS = "## One machine, two kernels"
 """The heading under which ratios stand."""
 SPILLED = 1.265
 """Time of 176/88/72 over that of 184/80/64 registers; flash-attention pull request 2869."""
 MOVED = 0.02
 """A change of the period that is named."""
-REASONS = """
-What is known of the misses:
-
-* **Which assembler.** The issue does not say it. Since its commit 83b8b8f0, which is older than
-  the issue, FlashAttention-4 takes no pairs of CTAs with CUDA 12 (1,280 TFLOPS with ptxas 12.9,
-  1,542 with 13), so a build with pairs, as these rows are, is CUDA 13's. This PTX by ptxas 13.4
-  takes 2,365 cycles a tile, 1 % more than published, and all five shares are within 3 points. By
-  12.9, which this page had alone, it takes 2,494. That 13.4 is 5 % faster was known from the ratio
-  of builds below when the rows were added.
-* **fp8**: the period is 10 % (12.9) and 15 % (13.4) too long, with half the multiplications: the
-  softmax warps bound it. What moves it is how two of them share a sub-partition: the order of
-  issue, and the latency of loads from Tensor Memory. ALU has 21 % less work than published and FMA
-  19 % more, so the published build converts in another way; which release it is is not said.
-* **ALU** has 7 % less work than published in bf16, with both assemblers. Why is not known.
-* **Two CTAs of a pair hand S and P to one another** through barriers of the other CTA. How long an
-  arrival takes there was a range from 0 to 200 cycles, 100 taken, and it moved the period most (7 %
-  down, 8 % up). An H200 and an H100 were asked: 70. A B300's loads of the other CTA's memory are
-  published, an H200's are alike, and an arrival is taken to be the same share of one: 76, 56 to 76.
-  How it is inferred was committed before the chips were asked
-  ([timing_probes.md](timing_probes.md)), with these rows known at 0, 100 and 200. At 100 the period
-  by 12.9 was 2,537.
-* **A wait sees an arrival later on Hopper than here**: 50 cycles on an H100 and an H200, 28 here
-  (`wake_latency`, 5 to 43). It was found after the B200's values had been fixed for this round of
-  predictions, and moves no row of this page by 2 %.
-* **The latency of exponentials was mended after these rows had been seen.** Sources say 18 cycles
-  from issue to result. The machine adds a latency to the 8 cycles of the unit; it had 18 as that
-  latency, and has 10. A chain on an H200 takes 17.1 cycles each; its file has 8 + 9. Before, the
-  period of FlashAttention-4 was 2,673 cycles.
-"""
 PIPES = {"XU": (Pipe.MUFU, 8), "ALU": (Pipe.ALU, 2)}
 FMA = (Pipe.FMA_LITE, Pipe.FMA_HEAVY, Pipe.FMA_PACKED)
+WITH_ALU: Final = ("R2UR", "VOTE", "ELECT")
+"""Opcodes that go to no pipe in the machine; Nsight Compute counts as many more for ALU."""
+KEPT: Final = Path(__file__).with_name("pipes.json")
+TIMED_HEAD: Final = "The same of the build that counts of instructions say was timed:"
+REASONS_HEAD: Final = "What is known of the misses:"
 OLD_REGISTERS = {"184": "176", "80": "88", "64": "72"}
 
 
@@ -86,6 +67,41 @@ def spilling(ptx: str) -> str:
     return re.sub(
         r"(setmaxnreg\S+\s+)(\d+)", lambda m: m[1] + OLD_REGISTERS.get(m[2], m[2]), ptx
     )
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of the page.
+
+    Attributes:
+        name: as the page has it. runner: who launches it, "FA4" or "fa4_cute".
+        dtype: "bf16" or "fp8". multiplied: cycles of a key tile's multiplications; over the
+            published share of the tensor core they are its period.
+        told: shares of pipes that are published. period: what is published of its period.
+        assembler: version of the ptxas that makes its machine code; none is the runner's own.
+        rewrite: changes its PTX.
+    """
+
+    name: str
+    runner: str = "FA4"
+    dtype: str = "bf16"
+    multiplied: int = 2048
+    told: Mapping[str, float] | None = None
+    period: str = ""
+    assembler: str = ""
+    rewrite: Callable[[str], str] | None = None
+
+
+BEST: Final = f"at most {2048 / PUBLISHED['tensor'] * 100:,.0f}"
+FP8: Final = Kernel("FA4 fp8", dtype="fp8", multiplied=1024, told=OF_FP8)
+KERNELS: Final = (
+    Kernel("FA4", told=PUBLISHED, period=BEST),
+    FP8,
+    Kernel("FA4, ptxas 13.4", told=PUBLISHED, period=BEST, assembler=CUDA13),
+    replace(FP8, name="FA4 fp8, ptxas 13.4", assembler=CUDA13),
+    Kernel("FA4 176/88/72", period=f"× {SPILLED}", rewrite=spilling),
+    Kernel("fa4_cute", runner="fa4_cute"),
+)
 
 
 def shares(trace: ClusterTrace, time: ClusterTime) -> dict[str, float]:
@@ -98,6 +114,8 @@ def shares(trace: ClusterTrace, time: ClusterTime) -> dict[str, float]:
         for pipe in (*FMA, Pipe.MUFU, Pipe.ALU)
     }
     found = {name: count[pipe] * cycles for name, (pipe, cycles) in PIPES.items()}
+    beside = (int(n) for n, i in zip(time.executed, kernel, strict=True) if i.opcode in WITH_ALU)
+    found["ALU and beside"] = found["ALU"] + sum(beside) / (4 * ctas) * PIPES["ALU"][1]
     found |= {"FMA": sum(count[pipe] for pipe in FMA), "issue": time.busy["issue"]}
     return found | {"tensor": time.busy["tensor"], "cycles": time.cycles}
 
@@ -130,36 +148,35 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
         "| kernel | pipe | predicted | band | published | points off | work |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for name, shares_told in SHARES.items():
-        if name not in drawn:
-            continue
-        for pipe, published in shares_told.items():
-            band = Band.of([100 * d[pipe] / d["cycles"] for d in drawn[name]])
-            own = typical[name]
+    for kernel in _told(traces):
+        own, told = typical[kernel.name], kernel.told or {}
+        for pipe, published in told.items():
+            band = Band.of([100 * d[pipe] / d["cycles"] for d in drawn[kernel.name]])
             share = 100 * own[pipe] / own["cycles"]
-            multiplied = MULTIPLIED[name.removesuffix(LATER_BUILD)]
-            work = own[pipe] / published * shares_told["tensor"] / multiplied
+            work = own[pipe] / published * told["tensor"] / kernel.multiplied
             lines.append(
-                f"| {name} | {pipe} | {share:.1f} | {band.low:.1f}–{band.high:.1f} | {published} | "
-                f"{share - published:+.1f} | {work:.2f} |"
+                f"| {kernel.name} | {pipe} | {share:.1f} | {band.low:.1f}–{band.high:.1f} | "
+                f"{published} | {share - published:+.1f} | {work:.2f} |"
             )
     lines += ["", "Cycles of one key tile (256 query rows a CTA, 128 keys):", "",
               "| kernel | predicted | band | over FA4, draw by draw | published |",
               "|---|---|---|---|---|"]  # fmt: skip
-    best = MULTIPLIED["FA4"] / PUBLISHED["tensor"] * 100
-    told = {"FA4": f"at most {best:,.0f}", "FA4 176/88/72": f"× {SPILLED}"}
-    told["FA4" + LATER_BUILD] = told["FA4"]
     base = [d["cycles"] for d in drawn["FA4"]]
-    for name, found in drawn.items():
-        if "fp8" in name:
+    for name, period in ((k.name, k.period) for k in KERNELS if k.dtype == "bf16"):
+        if name not in drawn:
             continue
+        found = drawn[name]
         band = Band.of([d["cycles"] for d in found])
         ratio = Band.of([d["cycles"] / b for d, b in zip(found, base, strict=True)])
         lines.append(
             f"| {name} | {typical[name]['cycles']:,.0f} | {band.low:,.0f}–{band.high:,.0f} | "
-            f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f}) | {told.get(name, '')} |"
+            f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f}) | {period} |"
         )
-    return "\n".join([*lines, "", *moved(traces), *REASONS.strip().split("\n"), ""])
+    return "\n".join([*lines, "", *moved(traces)])
+
+
+def _told(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> list[Kernel]:
+    return [kernel for kernel in KERNELS if kernel.told and kernel.name in traces]
 
 
 def moved(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> list[str]:
@@ -167,7 +184,7 @@ def moved(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> list[str]:
     chip = load_chip(CHIP)
     draw = chip.draw()
     lines = [f"Values that move the period by {MOVED:.0%} or more at an end of their range:", ""]
-    for name in (name for name in SHARES if name in traces):
+    for name in (kernel.name for kernel in _told(traces)):
         short, long = traces[name]
         own, start = steady(short, long, draw)["cycles"], run_cluster(short.traces[0], draw).cycles
         told = []
@@ -183,97 +200,64 @@ def moved(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> list[str]:
     return [*lines, ""]
 
 
+def timed_shares(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of the build that was timed, from its records."""
+    lines = [TIMED_HEAD, "",
+             "| kernel | build | pipe | predicted | band | published | points off | work |",
+             "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    told = {kernel.name: kernel for kernel in KERNELS}
+    for row in rows:
+        kernel, (own, *drawn) = told[row["name"]], row["steady"]
+        published = dict(kernel.told or {})
+        for pipe, share in (*published.items(), ("ALU and beside", published["ALU"])):
+            band = Band.of([100 * d[pipe] / d["cycles"] for d in drawn])
+            mine = 100 * own[pipe] / own["cycles"]
+            work = own[pipe] / share * published["tensor"] / kernel.multiplied
+            found = f"{mine:.1f} | {band.low:.1f}–{band.high:.1f} | {share} | {mine - share:+.1f}"
+            lines.append(f"| {kernel.name} | {row['build']} | {pipe} | {found} | {work:.3f} |")
+    periods = (
+        f"{row['name']} {row['steady'][0]['cycles']:,.0f} of at most "
+        f"{100 * told[row['name']].multiplied / (told[row['name']].told or {})['tensor']:,.0f}"
+        for row in rows
+    )
+    return [*lines, "", f"Cycles of a key tile, predicted and published: {'; '.join(periods)}.", ""]
+
+
+def keep_shares() -> None:
+    """Keep what the kernels with published shares take in this environment."""
+    chip, rows = load_chip(CHIP), []
+    kernels = [replace(k, assembler=MAY.assembler) for k in KERNELS if k.told and not k.assembler]
+    for name, pair in traced_kernels(kernels).items():
+        if not MAY.here:
+            raise ValueError(f"{MAY.name} is asked for: another is here")
+        steady_ = [steady(*pair, chip.draw(number)) for number in range(DRAWS + 1)]
+        told = [{key: round(value, 2) for key, value in one.items()} for one in steady_]
+        rows.append({"name": name, "build": MAY.name, "steady": told})
+    write(rows, KEPT)
+
+
 def with_ratios(text: str) -> str:
     """The page with the ratios of the records in the place of those that it has."""
-    from benchmarks.timing import claims, ladder
-    from benchmarks.timing.side_by_side.records import load
+    from benchmarks.timing import ladder
+    from benchmarks.timing.claims import clocks, found
+    from benchmarks.timing.claims.page import causes, section
 
-    lines = [text.partition(RATIOS)[0].rstrip(), "", RATIOS, "", *RATIOS_HEAD, ""]
-    ratios = load(claims.RECORDS)
-    lines += [*claims.section(ratios), "", *causes(ratios), ""]
+    tables = text.partition(REASONS_HEAD)[0].partition(TIMED_HEAD)[0].rstrip()
+    lines = [tables, "", *timed_shares(load(KEPT)), *REASONS.strip().split("\n"), ""]
+    lines += [RATIOS, "", *RATIOS_HEAD, ""]
+    every = found.every()
+    lines += [*section(every), "", *causes(every), "", *clocks.section(load(found.CALLS)), ""]
     lines += ["## Ladders of GEMMs", "", *LADDER_HEAD, ""]
     rows = load(ladder.RECORDS)
     lines += [*ladder.section(rows), "", *KITTENS_HEAD, "", *ladder.section(rows, ladder.KITTENS)]
     return "\n".join([*lines, "", *NOT_PREDICTED.strip().split("\n"), ""])
 
 
-def causes(rows: Sequence[Row]) -> list[str]:
-    """What is known of the ratios beyond the target: groups, and how many rows are in each."""
-    from benchmarks.timing import claims
-
-    found = {row["name"]: row["ratios"] for row in rows}
-    known = [claim for claim in claims.CLAIMS if claim.name in found]
-    far = [claim.name for claim in known if claims.off(claim, found) > claims.TARGET]
-    told, lines = set[str](), ["What is known of the misses:", ""]
-    for title, names, text in CAUSES:
-        mine = {name for name in far if re.search(names, name)} - told
-        told |= mine
-        lines += wrap(f"* **{title}** ({len(mine)} of {len(far)}): {text}", 96,
-                      subsequent_indent="  ", break_on_hyphens=False)  # fmt: skip
-    return [*lines, *(f"* {name}: not known." for name in far if name not in told)]
-
-
-CAUSES = (
-    ("What was timed was another build", "CTAs, 16K|spills over|O by bulk",
-     "older releases made the pairs that were timed, and other code than this PTX; here 176/88/72 "
-     "registers give 31 loads from and 32 stores to local memory (12.9: 36 and 35), as released "
-     "none. The pull request's O from registers is not released; the row is that of packed "
-     "sequences."),
-    ("One or few waves of CTAs", "b1 h32|^[12]K over 16K",
-     "one wave (1K, 32 heads) is predicted too fast beside a long launch, a few too slow. What "
-     "begins and ends a launch and a CTA is only known from other chips."),
-    ("A mask", "causal over all keys, (b4|[124]K, (first|second)|.*GB)",
-     "the machines that were timed differ as much: at 1K they say 0.93, 0.85 and, with 32 heads, "
-     "0.65. The causal kernel has one CTA, the other a pair; why causal ones gain more on a chip "
-     "than in the machine is not known."),
-    ("Clocks", "32K over 8K|4K over 16K.*second|4K over 8K, GB|128K",
-     "published rates fall or rise with the length, while the loop is the same. What holds a clock "
-     "down is not modelled."),
-    ("Registers 200/88/24", "registers 200",
-     "the row changes the registers in the PTX of this release; an older one was timed. ptxas 13.4 "
-     "spills nothing and orders the same instructions otherwise, which takes the machine 12 % "
-     "longer. Why is not known."),
-    ("Stages, hand-overs of P, polynomials in fp8", "stages|columns|fp8",
-     "two stages cost the machine 7 %, the chip 4 %; P handed over at once 2 and 7 %. Not known."),
-)  # fmt: skip
-"""Why rows are off: what they have in common, their names, what is known."""
-RATIOS_HEAD = (
-    "The time of one call over that of another on the same machine. Both are predicted with the",
-    "same draws by `python -m benchmarks.timing.claims`. FlashAttention-4 is PyPI's, with the knob",
-    "of the row changed, built by ptxas 13.4 unless a row names another. The published figures are",
-    "of other versions.",
-)
-LADDER_HEAD = (
-    "The kernels of gau-nernst/learn-cuda, `02e_matmul_sm100` at 1454f8b, bf16, 4096 cubed,",
-    "predicted by `python -m benchmarks.timing.ladder` with nvcc 13.0. Published on a rented B200.",
-)
-KITTENS_HEAD = (
-    "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
-    "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
-    "they are not predicted. Published in that folder's README, for a B200. Level 9 is stopped: a",
-    "CTA exits while its bulk store still reads its shared memory.",
-)
-NOT_PREDICTED = """
-## Published and not predicted
-
-* **A B300's shares of pipes** (flash-attention issue 2701). FlashAttention-4 takes
-  `tcgen05.ld.red` there, a load from Tensor Memory with a maximum. The simulator executes sm_100a,
-  which has none. The instruction's encoding is published (`cicuvc/nvidia-sass-document`,
-  its note on `LDTM.STAT`), what it takes is not.
-* **A GB200's backward passes** (cudnn-frontend's files). What spreads tiles over SMs here knows
-  forward kernels only; deterministic ones besides wait for other CTAs. cuDNN's own are not public.
-* **TIRx's attention beside FlashAttention-4** (TIRx-kernels' baseline, 0.94 to 1.01). PyPI's
-  `tirx-kernels` 0.1.2 with `apache-tvm` 0.27 writes its CUDA source without a GPU and nvcc 13.0
-  takes it, but no column of this page asks for it yet. Its machine code is built with a register
-  level of ptxas of its own for each problem. Its GEMMs, DeepGEMM's and cuBLAS's: not run.
-* **Grouped heads**: the GB200's rows have 8 heads of keys for 64, FlashAttention-4 packs the
-  queries that share one, and here each head has its own.
-* **ThunderKittens' full kernel** (1,540 TFLOPS at 4096 cubed) and its blog's charts: not run.
-"""
-
-
 def main(arguments: list[str]) -> int:
     """Write the page; returns the exit status."""
+    if arguments == ["--pipes"]:
+        keep_shares()
+        return 0
     if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--draw"]):
         print(__doc__, file=sys.stderr)
         return 64
@@ -283,24 +267,25 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def traced_kernels() -> dict[str, tuple[LaunchTrace, LaunchTrace]]:
+def traced_kernels(
+    kernels: Iterable[Kernel] = KERNELS,
+) -> dict[str, tuple[LaunchTrace, LaunchTrace]]:
     """Launches of the kernels on the page, of two lengths."""
     sm100sim.activate(sm_count=SMS)  # before the DSL is imported
+    ready()
     from benchmarks.timing.attention_traces import Tracer
-    from benchmarks.timing.side_by_side.callers import CUDA13, assembler
 
     tracer = Tracer("sm_100a", SMS, **ONE_TILE)
     traces = {}
-    kernels = (*((name, None) for name in SHARES), ("FA4 176/88/72", spilling), ("fa4_cute", None))
-    for name, rewrite in kernels:
-        runner = re.split("[ ,]", name)[0]
-        ptxas = assembler(CUDA13) if name.endswith(LATER_BUILD) else ""
-        dtype = "fp8" if "fp8" in name else "bf16"
-        group = "fp8" if dtype == "fp8" else "full"
-        short = Problem(group, 1, SHORT, SHORT, HEADS, HEADS, 128, 128, dtype=dtype)
+    for kernel in kernels:
+        ptxas = assembler(kernel.assembler) if kernel.assembler else ""
+        group = "fp8" if kernel.dtype == "fp8" else "full"
+        short = Problem(group, 1, SHORT, SHORT, HEADS, HEADS, 128, 128, dtype=kernel.dtype)
         problems = (short, replace(short, seqlen_q=LONG, seqlen_k=LONG))
-        first, second = (tracer.of(runner, problem, rewrite, ptxas) for problem in problems)
-        traces[name] = (first, second)
+        first, second = (
+            tracer.of(kernel.runner, problem, kernel.rewrite, ptxas) for problem in problems
+        )
+        traces[kernel.name] = (first, second)
     return traces
 
 

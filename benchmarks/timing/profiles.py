@@ -130,7 +130,7 @@ def reason(found: Comparison, what: str) -> str:
         waits = [_waited(one, "softmax", "mbarrier") for one in sides]
         if ways[0] < ways[1] and waits[0] < waits[1]:
             return (
-                f"S is there before softmax asks for it: its path comes through an MMA {ways[0]} "
+                f"S is there before softmax asks for it: the path comes through an MMA {ways[0]} "
                 f"times, FlashAttention-4's {ways[1]} times, and a softmax warp waits "
                 f"{waits[0]:,.0f} cycles at mbarriers beside {waits[1]:,.0f}. Here S of a key tile "
                 "is multiplied before P V of the one before; there the arrivals at the partner's "
@@ -143,11 +143,11 @@ def reason(found: Comparison, what: str) -> str:
             f"issues in {issue[0]:.0%} of the cycles, beside {issue[1]:.0%}"
         )
     if what == "pipe" and mufu[0] > mufu[1]:
-        count = [one.operations.get("MUFU.EX2", 0) / one.cluster[0] for one in sides]
+        work = [f"{one.first:,.0f} cycles beside {one.second:,.0f}"
+                for one in found.resources if one.what == "MUFU"]  # fmt: skip
         return (
-            f"the same work in less time: MUFU is busy in {mufu[0]:.0%} of the cycles, beside "
-            f"{mufu[1]:.0%}, with {count[0]:,.0f} exponentials a CTA, of whole warps, beside "
-            f"{count[1]:,.0f}"
+            f"exponentials come closer together: MUFU is busy in {mufu[0]:.0%} of the cycles, "
+            f"beside {mufu[1]:.0%}" + "".join(f", its work being {one}" for one in work)
         )
     return ""
 
@@ -169,9 +169,14 @@ def in_words(found: Comparison) -> list[str]:
         )
     named, counted = (waits.get(f"correction: {b}") for b in ("named barrier", "mbarrier"))
     if named and counted and named.cycles < 0 < counted.cycles:
+        shares = [
+            sum(step.cycles for step in one.steps if step.who == "correction") / one.cycles
+            for one in (found.first, found.second)
+        ]
         told.append(
-            "Its rescaling warps wait at named barriers, ours at mbarriers: other rows of the same "
-            "wait, and off the critical path."
+            "Its rescaling warps wait at named barriers, ours at mbarriers, other rows of the "
+            f"same wait: {shares[0]:.1%} of our critical path and {shares[1]:.1%} of its own are "
+            "theirs."
         )
     return [" ".join(["In words:", *told]), ""] if told else []
 

@@ -24,6 +24,7 @@ from .shown import CLEAN, UNPROVEN
 
 Command = Callable[[argparse.Namespace], int]
 Declare = Callable[[argparse.ArgumentParser], None]
+_LINES = "CUTE_DSL_LINEINFO"
 
 
 def add(
@@ -100,14 +101,25 @@ def ran(given: argparse.Namespace) -> int:
     try:
         if _is_executable(given.target):
             return program.run_program([str(program.found(given.target)), *given.args])
-        with program.driver_for_scripts(), _devices():
+        with program.driver_for_scripts(), _devices(), _lines():
             if importlib.util.find_spec("cutlass") is not None:
-                os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
                 activate()
             return _script(given.target, given.args)
     except CompilerError as error:
         print(f"sm100sim: {error}", file=sys.stderr)
         return UNPROVEN
+
+
+@contextlib.contextmanager
+def _lines() -> Iterator[None]:
+    """Inside the block CuTe DSL writes source lines, unless the caller has said otherwise."""
+    said = _LINES in os.environ
+    os.environ.setdefault(_LINES, "1")
+    try:
+        yield
+    finally:
+        if not said:
+            os.environ.pop(_LINES, None)
 
 
 @contextlib.contextmanager

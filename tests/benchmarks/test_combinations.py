@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks import combinations
-from benchmarks.combinations import ALL_KERNELS, NAMES, ROWS, TITLES, Cell, possible_pairs
+from benchmarks.combinations import ALL_KERNELS, NAMES, ROWS, TITLES, Cell, possible_pairs, rows_of
 from testing.cases import is_possible
+
+PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 
 
 def test_pairs_are_those_that_a_kernel_has() -> None:
@@ -29,6 +31,28 @@ def test_a_dynamic_scheduler_is_asked_for_beside_all_but_another_one() -> None:
     others = {name for pair in beside for name in pair} - {"dynamic"}
     assert others == set(NAMES) - {"dynamic", "persistent", "cluster"}
     assert not any("dynamic" in pair for pair in possible_pairs("Hopper"))
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS)
+def test_the_page_has_every_pair_that_the_kernel_has(kernel: str) -> None:
+    """A feature that came later has its column, and no case is left out."""
+    _, found, after = PAGE.read_text().partition(f"## {TITLES[kernel]}\n")
+    assert found
+    section = after.partition("\n## ")[0]
+    assert section.startswith(f"\n{len(possible_pairs(kernel))} cases, 0 of them failing.")
+    assert f"| | {' | '.join(NAMES)} |" in section
+    for row, name in rows_of(kernel):
+        cells = [cell.strip() for cell in _row(section, name).split("|")[2:-1]]
+        shown = {frozenset({name, NAMES[i]}) for i in range(row + 1) if cells[i] not in ("", "–")}
+        assert shown == {pair for pair in possible_pairs(kernel) if name == _last(pair)}
+
+
+def _row(section: str, name: str) -> str:
+    return next(line for line in section.splitlines() if line.startswith(f"| **{name}** |"))
+
+
+def _last(pair: frozenset[str]) -> str:
+    return max(pair, key=NAMES.index)
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from benchmarks.hopper.times.record_fa4 import (
     side_of,
 )
 from benchmarks.hopper.times.recorded import Recorded, save
+from benchmarks.timing.attention_traces import busiest
 from benchmarks.timing.judges import our_variants
 from benchmarks.timing.judges.cases import CASES, OURS, Attention, Case
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
@@ -126,7 +127,8 @@ def record(case: Case) -> tuple[Recorded, str, bytes]:
 def period(case: Case, request: LaunchRequest) -> int:
     """After how many clusters they are alike again: those of a head where a mask makes them differ.
 
-    Persistent clusters are taken to be alike: the first one has as many tiles as any.
+    Of persistent ones, as many as the SMs hold, the busier of the first and the last stands for
+    all: this package's take tiles in turn, and go backwards every other time.
     """
     causal = isinstance(case.problem, Attention) and case.problem.causal
     return request.grid[0] // request.cluster[0] if causal else 1
@@ -159,7 +161,11 @@ def trace_of(case: Case) -> LaunchTrace:
     request, cubin = heard(case, t)
     apart = period(case, request)
     kernel = code_of(case, request, cubin)
-    launch = alike(traced(kernel, _executed(request, range(apart))), apart)
+    clusters = prod(request.grid) // prod(request.cluster)
+    if prod(request.grid) <= SMS:
+        launch = busiest(traced(kernel, _executed(request, (0, clusters - 1))))
+    else:
+        launch = alike(traced(kernel, _executed(request, range(apart))), apart)
     return replace(launch, tensors=tuple(sorted(extents(t), key=lambda extent: extent.address)))
 
 

@@ -16,10 +16,11 @@ LATE: Final = (0, 50, 100, 150, 200, 300, 400, 600, 900, 1300, 2000, 4000)
 """Cycles."""
 PACES: Final = (0, 448)
 FEW: Final = (
-    *(((rows, rows), 8, 4) for rows in (8, 16, 32)), ((48, 48), 4, 4), ((64, 64), 3, 4),
-    *(((many, few), 4, 4) for many in (64, 128) for few in (8, 16, 32, 48)),
+    *(((256, rows), 3) for rows in (8, 16, 32, 48, 64)),
+    *(((rows, rows), 8) for rows in (8, 16, 32)), ((48, 48), 4), ((64, 64), 3),
+    *(((many, few), 4) for many in (64, 128) for few in (8, 16, 32, 48)),
 )  # fmt: skip
-"""Rows of A and B, boxes of each in a step, slots of the ring."""
+"""Rows of A and B, and boxes of each in a step."""
 Groups = list[list[int]]
 
 
@@ -64,9 +65,10 @@ def few_rows() -> tuple[Sharing, ...]:
     """Of an SM that is alone."""
     alone = (((0, 0),),)
     return tuple(
-        Sharing("alone", rows, alone, slots=slots, wide=wide, pairs=pairs if wide == 32 else 2)
-        for wide in (32, 128)
-        for rows, pairs, slots in FEW
+        Sharing("alone", rows, alone, wide=wide, pairs=pairs if wide == 32 else 2)
+        for wide in (32, 64, 128)
+        for rows, pairs in FEW
+        if wide < 128 or sum(rows) < 200
     )
 
 
@@ -81,10 +83,9 @@ def questions(gpcs: Groups) -> tuple[Sharing, ...]:
           for name, groups in late.items() for pace in PACES for cycles in LATE),
         *(Sharing(f"A of {a}, B of {b}", WIDE, crossing(at[a], at[b]), by_sm=True, pace=pace)
           for pace in (0, 448, 512, 640, 768) for a in at for b in at),
-        *(Sharing(f"{n} in a row the same A", WIDE, in_a_row(n), slots=slots, pace=pace)
-          for n in (8, 64) for slots in (2, 3, 6) for pace in (0, 448)),
-        *(Sharing(f"{n} in a row the same A", WIDE, in_a_row(n), late=(0,) * SMS, pace=pace)
-          for n in (1, 2, 4, 8, 16, 64) for pace in (0, 400, 448, 512, 640, 768)),
-        *(Sharing(f"{n} in a row the same A", (128, 64), in_a_row(n), pace=pace)
-          for n in (1, 2, 4, 8, 16, 64) for pace in (256, 288, 320, 352, 384)),
+        *(Sharing("8 in a row the same A", WIDE, in_a_row(8), slots=2, pace=pace)
+          for pace in PACES),
+        *(Sharing(f"{n} in a row the same A", rows, in_a_row(n), late=(0,) * SMS, pace=pace)
+          for rows, paces in ((WIDE, (0, 400, 448, 512)), ((128, 64), (0, 256, 288, 320)))
+          for n in (4, 8, 16, 64) for pace in paces),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from math import prod
 from typing import Final
 
@@ -25,6 +26,9 @@ TURN: Final = "Gluon"
 """Whose CTAs are as many as the SMs, also with a mask, and take the tiles in turn."""
 TURN_HEADS: Final = 4
 """Heads over which it goes with a mask before it takes the next queries."""
+LEFT_OUT: Final = (0.0, 0.5)
+"""Blocks that each query tile leaves out: with a mask the first half of its rows may see nothing of
+the last one."""
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 
@@ -46,10 +50,10 @@ def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) ->
         ValueError: no such number; so the clusters are not those that they are taken for.
     """
     told = []
-    for block in KEY_TILES:
+    for left, block in product(LEFT_OUT, KEY_TILES):
         of = replace(layout, block=block)
         work = [
-            (sum(taken) // block, extents.work_of(trace)[1])
+            (sum(taken) / block - left * len(taken), extents.work_of(trace)[1])
             for launch, problem in launches
             for trace, taken in taken_by(launch, problem, of)
         ]

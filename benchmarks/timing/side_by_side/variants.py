@@ -13,11 +13,12 @@ from typing import Any, Final
 from unittest import mock
 
 Changes = tuple[tuple[str, Any], ...]
-KNOBS: Final = ("kv_stage", "split_P_arrive", "use_tma_O", "ex2_emu_freq", "poly_degree",
-                "registers")  # fmt: skip
+KNOBS: Final = ("kv_stage", "split_P_arrive", "use_tma_O", "ex2_emu_freq", "ex2_emu_start_frg",
+                "poly_degree", "registers")  # fmt: skip
 """kv_stage: tiles of K and V in shared memory. split_P_arrive: columns of P after which P V starts,
 0 for none. use_tma_O: whether O leaves by a bulk copy. ex2_emu_freq: of so many pairs of
-exponentials some are polynomials; 0 for none. poly_degree: their degree. registers: of a softmax,
+exponentials some are polynomials; 0 for none. ex2_emu_start_frg: of a row's parts the first that
+has polynomials. poly_degree: their degree. registers: of a softmax,
 a correction and another warp, and what they become."""
 SETMAXNREG: Final = re.compile(r"(setmaxnreg\S+\s+)(\d+)")
 

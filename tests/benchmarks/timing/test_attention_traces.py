@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.hopper.times.problems import TABLE
-from benchmarks.timing.attention_traces import chosen, place, section
+from benchmarks.timing.attention_traces import chosen, place, repeated, section
+from sm100sim.timing.records import LaunchTrace
+from testing.clocked import Program, op
 
 PROBLEMS = {p.name: p for p in TABLE}
 CAUSAL = PROBLEMS["full-d128-k1024-b16-h16_16-causal"]
@@ -14,13 +16,13 @@ CAUSAL = PROBLEMS["full-d128-k1024-b16-h16_16-causal"]
 def test_without_a_mask_one_cluster_stands_for_all() -> None:
     plain = replace(CAUSAL, causal=False)
     assert chosen(plain, (8, 16, 16), 132) == [0]
-    assert {place(plain, (8, 16, 16), n, 132) for n in range(2048)} == {0}
+    assert {place(plain, (8, 16, 16), n) for n in range(2048)} == {0}
 
 
 def test_with_a_mask_each_tile_of_a_head_has_one() -> None:
     grid = (4, 8, 64)  # heads of a section, query tiles, sections of all sequences
     assert list(chosen(CAUSAL, grid, 132)) == [0, 4, 8, 12, 16, 20, 24, 28]
-    assert [place(CAUSAL, grid, n, 132) for n in (0, 3, 4, 31, 32, 2047)] == [0, 0, 4, 28, 0, 28]
+    assert [place(CAUSAL, grid, n) for n in (0, 3, 4, 31, 32, 2047)] == [0, 0, 4, 28, 0, 28]
 
 
 def test_longest_tiles_first_over_the_heads_that_the_l2_holds() -> None:
@@ -28,9 +30,17 @@ def test_longest_tiles_first_over_the_heads_that_the_l2_holds() -> None:
     assert section(CAUSAL) == 64
     grid = (2048, 1, 1)
     assert chosen(CAUSAL, grid, 132) == [0, 64, 128, 192, 256, 320, 384, 448]
-    found = [place(CAUSAL, grid, n, 132) for n in (0, 63, 64, 511, 512, 2047)]
+    found = [place(CAUSAL, grid, n) for n in (0, 63, 64, 511, 512, 2047)]
     assert found == [0, 0, 64, 448, 0, 448]
 
 
-def test_persistent_ctas_are_taken_to_be_alike() -> None:
-    assert {place(CAUSAL, (132, 1, 1), n, 132) for n in range(132)} == {0}
+def test_the_busier_of_the_first_and_the_last_persistent_cta_stands_for_all() -> None:
+    """Where rounds go backwards in turn, the last CTA may have a tile more than the first."""
+    assert chosen(CAUSAL, (132, 1, 1), 132) == [0, 131]
+    assert chosen(CAUSAL, (148, 1, 1), 148, 2) == [0, 73]
+    step = op("NOP")
+    few, many = (Program().warp(0, *[step] * n).trace() for n in (2, 3))
+    traces = replace(few, clusters=(0,)), replace(many, clusters=(131,))
+    launch = LaunchTrace((132, 1, 1), (32, 1, 1), (1, 1, 1), 0, traces)
+    (found,) = repeated(launch, CAUSAL, 132).traces
+    assert (found.instructions, found.clusters) == (3, tuple(range(132)))

@@ -1,4 +1,4 @@
-"""Published ratios, the variants that they compare, and the ladder's order."""
+"""Published ratios, the builds and variants that they compare, and the ladder's order."""
 
 from __future__ import annotations
 
@@ -7,59 +7,161 @@ from typing import Any, cast
 
 import pytest
 
-from benchmarks.timing import claims, ladder
-from benchmarks.timing.claims import CLAIMS, Claim
+from benchmarks.machine_state import DRAWS
+from benchmarks.timing import ladder
+from benchmarks.timing.claims import builds, clocks, found, page
+from benchmarks.timing.claims.__main__ import ends_of, predicted, with_ends
+from benchmarks.timing.claims.builds import JUNE, MAY, TODAY
+from benchmarks.timing.claims.causes import CAUSES
+from benchmarks.timing.claims.table import CLAIMS, PAIR, Call, Claim
 from benchmarks.timing.side_by_side.rows import Family, Maker
 from benchmarks.timing.side_by_side.variants import KNOBS, changed, rewritten
+from sm100sim.timing.chips import load_chip
 
 REGISTERS = (("registers", ((192, 80, 48), (200, 88, 24))),)
+BY_NAME = {claim.name: claim for claim in CLAIMS}
 
 
 def test_names_are_unique_and_each_stands_in_a_table() -> None:
-    assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
-    assert {claim.group for claim in CLAIMS} == set(claims.GROUPS)
+    assert len(BY_NAME) == len(CLAIMS)
+    assert {claim.group for claim in CLAIMS} == set(page.GROUPS)
     assert all(0.3 < claim.published < 4 for claim in CLAIMS)
     knobs = {name for c in CLAIMS for call in (c.above, c.below) for name, _ in call.column.changes}
     assert knobs == set(KNOBS)
 
 
 def test_ratios_of_tflops_are_ratios_of_times() -> None:
-    found = {claim.name: claim for claim in CLAIMS}
-    assert found["K and V in 2 stages instead of 3"].published == pytest.approx(1.0374, abs=1e-4)
-    curve = found["4K over 16K, 32K tokens, first machine"]
-    assert curve.published == pytest.approx(1882 / 1796)
+    assert BY_NAME["K and V in 2 stages instead of 3"].published == pytest.approx(1.0374, abs=1e-4)
+    curve = BY_NAME["4K over 16K, 32K tokens"]
+    assert curve.published == pytest.approx(1401 / 1309)
     assert curve.work == 0.25
     assert curve.above.heads * curve.above.length == curve.below.heads * curve.below.length
 
 
-class Fixed:
-    """A maker whose kernels take cycles in proportion to their keys."""
+def test_what_was_timed_is_compared_before_todays() -> None:
+    timed, today = BY_NAME["causal over all keys, 1K"].compared()
+    assert [build for build, _ in timed] == [MAY, MAY]
+    assert [call.column.assembler for _, call in timed] == ["13.1", "13.1"]
+    assert [build for build, _ in today] == [TODAY, TODAY]
+    todays, other = BY_NAME["causal over all keys, 8K, b1 h32"].compared()
+    assert (todays[0][0], other[0][0]) == (TODAY, MAY)
+    assert MAY.name == "b15, DSL 4.4.2 for CUDA 13, ptxas 13.1"
 
-    def whole(self, _column: Any, family: Family, length: int, heads: int) -> Any:
-        cycles = length * length * heads / (2 if family.causal else 1)
-        return SimpleNamespace(cycles=(cycles, 2 * cycles))
+
+def test_an_older_dsl_gets_calls_of_its_own_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Base:
+        def __call__(self, number: int) -> int:
+            return number + 1
+
+    class Program(Base):
+        pass
+
+    module = SimpleNamespace(TVMFFIJitCompiledFunction=Program)
+    monkeypatch.setattr(builds, "import_module", lambda _: module)
+    builds.ready()
+    assert "__call__" in vars(Program)
+    assert Program()(1) == 2
 
 
-def test_a_claim_compares_two_calls_draw_by_draw() -> None:
-    maker = cast("Maker", Fixed())
+def test_a_build_is_here_where_all_three_of_it_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"flash-attn-4": MAY.release, "nvidia-cutlass-dsl": MAY.dsl}
+    monkeypatch.setattr(builds, "version", versions.get)
+    for number, here in ((13, True), (12, False)):
+        dsl = SimpleNamespace(CUDA_VERSION=SimpleNamespace(major=number))
+        monkeypatch.setattr(builds, "import_module", lambda _, dsl=dsl: dsl)
+        assert MAY.here is here
+    assert not JUNE.here
+
+
+def calls() -> list[dict[str, Any]]:
+    """A record of each call: cycles in proportion to its keys; one end costs pairs of CTAs 2 %."""
+    rows = {}
     for claim in CLAIMS:
-        found = claims.predicted(maker, claim)
-        if claim.group == "lengths":
-            assert found["ratios"] == [1, 1]
-        if claim.group == "masks":
-            assert found["ratios"] == [0.5, 0.5]
+        for build, call in (one for pair in claim.compared() for one in pair):
+            cycles = call.length**2 * call.heads / (2 if call.family.causal else 1)
+            key = build.name, call.name(claim.chip)
+            ends = {} if call.column.one_cta else {"remote_latency 56": cycles * 1.02}
+            rows[key] = {"build": key[0], "call": key[1], "cycles": [cycles, 2 * cycles, cycles],
+                         "ends": ends, "local": 0}  # fmt: skip
+    return list(rows.values())
+
+
+def test_ratios_are_those_of_calls_draw_by_draw() -> None:
+    for one in found.every(calls(), []):
+        if one.claim.group == "lengths":
+            assert one.ratios == [1, 1, 1]
+        if one.claim.group == "masks":
+            assert one.ratios == [0.5, 0.5, 0.5]
+    (row, *_) = [one for one in found.every(calls(), []) if "8K, 72 shapes" in one.claim.name]
+    assert row.ends == {"remote_latency 56": 1.02}
+    assert row.moved() == [("remote_latency 56", 1.02)]
+    assert row.reach() == pytest.approx(1.02 / row.claim.published - 1)
+    assert found.told(row).startswith("`remote_latency` 56 instead of 76 (inferred) +2.0%; all of")
+
+
+def test_ratios_of_today_are_kept_where_calls_are_not() -> None:
+    claim = CLAIMS[0]
+    (one,) = found.every([], [{"name": claim.name, "ratios": [claim.published] * 3}])
+    assert (one.build, one.hit, one.error) == (TODAY.name, True, 0)
+    assert found.told(one) == "what moves it is not kept"
 
 
 def test_hits_and_misses_are_counted() -> None:
     rows = [{"name": claim.name, "ratios": [claim.published, 1.0, 1.0]} for claim in CLAIMS[:2]]
     rows.append({"name": CLAIMS[2].name, "ratios": [CLAIMS[2].published * 1.1] * 3})
-    text = "\n".join(claims.section(rows))
+    text = "\n".join(page.section(found.every([], rows)))
     assert text.startswith("3 ratios: 2 within 3% of what was published, 0 with")
-    assert "Mean size of the error 3.3%" in text
+    assert "mean size of the error 3.3%. Of the build that was timed are 0. Of today's" in text
     assert text.count("not run") == len(CLAIMS) - 3
     published = CLAIMS[2].published
-    assert f"| {CLAIMS[2].name} | {published:.3f} | {published * 1.1:.3f} |" in text
+    row = f"| {CLAIMS[2].name} | {TODAY.name} | {published:.3f} | {published * 1.1:.3f} |"
+    assert row in text
     assert all(isinstance(claim, Claim) for claim in CLAIMS)
+
+
+def test_every_ratio_that_is_far_off_stands_under_a_cause() -> None:
+    names = ("registers 200/88/24, 8K", "no polynomials over 1 of 14, d256, 4K")
+    rows = [{"name": name, "ratios": [1.1 * BY_NAME[name].published] * 2} for name in names]
+    text = "\n".join(page.causes(found.every([], rows)))
+    assert text.count(" (1 of 2): ") + text.count(": not known.") == 2
+    assert text.count(" (0 of 2): ") >= len(CAUSES) - 2
+    assert text.count("| +10.0% | what moves it is not kept |") == 2
+    assert len({title for title, _, _ in CAUSES}) == len(CAUSES)
+
+
+def test_the_clock_of_a_time_is_that_of_its_predicted_cycles() -> None:
+    curve = clocks.Curve("here", "b200", "causal", {1024: (32, 20.0), 2048: (32, 1.0)})
+    call = Call(PAIR, Family((128, 128), True), 1024, 32).by(MAY)
+    row = {"build": MAY.name, "call": call.name("b200"), "cycles": [30_000, 1]}
+    assert list(curve.clocks({found.key_of(row): row})) == [(1024, 1.5)]
+    time = clocks.microseconds(Family((128, 128), False), 16384, 32, 1401)
+    assert time == pytest.approx(4 * 16384**2 * 128 * 32 / 1401e6)
+    table = clocks.section([row])
+    assert table[3].startswith("| source | keys | 1K | 2K |")
+    assert len(table) == 5 + len(list(clocks.curves()))
+
+
+class Fixed:
+    """A maker whose calls take 1,000 cycles, but 1,100 with a greedy issue."""
+
+    def __init__(self) -> None:
+        chip = load_chip("b200")
+        self.draws = [chip.draw(number) for number in range(DRAWS + 1)]
+
+    def whole(self, *_: Any) -> Any:
+        return SimpleNamespace(cycles=tuple(1000 + 100 * d["greedy"] for d in self.draws))
+
+    def costs(self, *_: Any) -> Any:
+        return None, None, SimpleNamespace(instructions=(), compiler="12.9.86")
+
+
+def test_each_end_of_a_range_is_a_draw_and_kept_where_it_is_felt() -> None:
+    maker = with_ends(cast("Maker", Fixed()))
+    assert ends_of(maker)[:1] == ["clock_mhz 1650"]
+    call = Call(BY_NAME["causal over all keys, 1K"].above.column, Family((128, 128), True), 1024, 2)
+    row = predicted(maker, call)
+    assert row["ends"] == {"greedy 0": 1000}
+    assert len(row["cycles"]) == DRAWS + 1
 
 
 def test_registers_change_where_the_kernel_has_them() -> None:

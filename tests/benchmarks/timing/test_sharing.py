@@ -14,7 +14,7 @@ from benchmarks.timing import replayed
 from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import ROUNDS
 from benchmarks.timing.replayed import WARM
-from benchmarks.timing.sharing import operands, pairs
+from benchmarks.timing.sharing import operands, pairs, skews
 from benchmarks.timing.sharing.operands import Sharing, in_a_row
 from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import load_chip
@@ -63,13 +63,14 @@ def test_one_step_of_a_pair() -> None:
         Sharing("two", (64, 64), in_a_row(2, 2)),
         Sharing("two", (64, 64), in_a_row(2, 2), by_sm=True, shift=1, pace=500),
         Sharing("alone", (64, 64), (((0, 0),),), groups=1, columns=64),
+        Sharing("few", (64, 8), (((0, 0),),), wide=32, pairs=3, late=(100,)),
         Sharing("tiles", (64, 64), (((0, 0), (0, 1), (1, 0)), ((1, 1), (0, 0), (0, 1)))),
     ],
     ids=lambda q: q.name,
 )
 def test_operands_end_and_every_cta_writes(asked: Sharing) -> None:
     (found,) = simulate(asked.case(8))
-    found = found.reshape(len(asked.table), operands.WORDS)
+    found = found[: len(asked.table) * operands.WORDS].reshape(-1, operands.WORDS)
     assert (found[:, 1:] < 1 << 24).all()
     assert (found[:, 1:] > 0).all()
 
@@ -135,3 +136,41 @@ def test_an_older_question_agrees() -> None:
     said = replayed.answers_of(json.loads(Path("benchmarks/timing/h200_more.json").read_text()))
     one = replayed.cycles_of_one(question, replayed.draw_for(question))
     assert one == pytest.approx(said[question.name], rel=0.03)
+
+
+def rates_of(file: str) -> dict[str, float]:
+    return {e["name"]: e["mean"] for e in json.loads((FOLDER / file).read_text())["rates"]}
+
+
+def test_every_ring_is_filled_as_often_as_there_are_steps() -> None:
+    """Rings whose slots do not divide the steps never end."""
+    gpcs = json.loads((FOLDER / "h200_skews.json").read_text())["gpcs"]
+    for asked in (*operands.questions(gpcs), *skews.questions(gpcs)):
+        assert not any(steps % asked.slots for steps in asked.steps), asked.name
+        assert asked.size * asked.slots + 1024 <= operands.SHARED, asked.name
+    assert {q.name for q in skews.questions(gpcs)} >= set(rates_of("h200_skews.json"))
+
+
+def test_who_begins_later() -> None:
+    groups = [[0, 1, 4, 5], [2, 3]]
+    assert skews.second_half(groups, 9)[:6] == (0, 0, 0, 9, 9, 9)
+    assert skews.far([[0, 1, 4, 5]]) == [[0, 4], [1, 5]]
+    own, both = skews.levels([list(range(66)), list(range(66, 132))]), [list(range(132))]
+    assert skews.crossing(own["own"], both)[5] == ((5, 0),)
+
+
+@pytest.mark.parametrize("few", [8, 16, 32, 48, 64])
+def test_an_h200_copies_a_short_row_a_cycle_however_few_a_box_has(few: int) -> None:
+    found = rates_of("h200_skews.json")
+    name = f"256 and {few} rows, 1 CTAs, alone of 32 bytes, 3 of each"
+    assert found[name] == pytest.approx(32, rel=1e-3)
+    assert load_chip("h200").draw()["copy_short_row_cycles"] == 1
+
+
+def test_rows_asked_for_twice_within_150_cycles_leave_the_l2_once() -> None:
+    found = rates_of("h200_skews.json")
+    for where in ("TPC", "two TPCs"):
+        at = [found[f"128 and 128 rows, 132 CTAs, {where} the same, some {k} cycles later"]
+              for k in (0, 100, 150, 300, 400)]  # fmt: skip
+        assert min(at[:3]) > 65
+        assert max(at[3:]) < 43

@@ -269,6 +269,8 @@ def test_how_many_keys_a_kernel_takes_follows_from_its_mmas() -> None:
     assert spread.block_of([(found, problem)], LAYOUT) == 128
     wide = launch_of(problem, LAYOUT, {0: 11 * 8, 4: 6 * 8, 6: 3 * 8})
     assert spread.block_of([(wide, problem)], LAYOUT) == 192
+    apart = launch_of(problem, LAYOUT, {0: 31 * 4, 4: 15 * 4, 6: 7 * 4})
+    assert spread.block_of([(apart, problem)], LAYOUT) == 128  # a half of a block left out in each
     wrong = launch_of(problem, LAYOUT, {0: 100, 4: 99, 6: 98})
     with pytest.raises(ValueError, match=r"\(blocks, MMAs\) of the executed clusters: 128 keys"):
         spread.block_of([(wrong, problem)], LAYOUT)

@@ -62,7 +62,7 @@ def test_few_splits_are_tried_that_do_not_fill_all_sms(
         ({"causal": True, "return_lse": True}, 2, CLUSTER),
         ({"head_dim": 64, "head_dim_v": 64}, 2, CLUSTER),
         ({"num_q_heads": 4, "num_kv_heads": 4, "seqlen_k": 8192}, 8, WORKSPACE),
-        ({"num_kv_heads": 4, "seqlen_q": 256, "seqlen_k": 4096}, 2, CLUSTER),
+        ({"num_kv_heads": 4, "seqlen_q": 256, "seqlen_k": 4096}, 4, WORKSPACE),
     ],
 )
 def test_prompts_of_few_ctas_are_split(

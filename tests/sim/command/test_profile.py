@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from subprocess import run
@@ -52,11 +53,16 @@ def test_a_refusal_names_the_kernel(program: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_program_without_a_kernel_is_told_so(
-    program: Path, capsys: pytest.CaptureFixture[str]
+    program: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("idle.py").write_text("print('hello')\n")
+    """Its source lines are asked for while it runs, and no longer."""
+    monkeypatch.delenv("CUTE_DSL_LINEINFO", raising=False)
+    Path("idle.py").write_text("import os\nprint('lines', os.environ['CUTE_DSL_LINEINFO'])\n")
     assert main(["profile", "idle.py"]) == 3
-    said = capsys.readouterr().err
+    assert "CUTE_DSL_LINEINFO" not in os.environ
+    printed = capsys.readouterr()
+    assert "lines 1" in printed.out
+    said = printed.err
     assert "nothing to profile in idle.py; kernels that it launched: none" in said
     assert main([*WORDS, "--kernel-name", "other*"]) == 3
     assert "kernels that it launched: reverse" in capsys.readouterr().err

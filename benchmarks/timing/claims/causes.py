@@ -1,0 +1,49 @@
+"""Why ratios are missed: what they have in common, their names, what is known."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CAUSES: Final = (
+    ("Two builds of one CTA", "registers 200|stages|columns|pair of CTAs (that|over)",
+     "MMAs of one CTA read both operands of Q K' at the whole rate of the shared memory's port, 64 "
+     "wavefronts in 64 cycles, and go first. So in the machine a load of the correction warps "
+     "stands until a chain of MMAs ends, 266 to 355 cycles each, on the critical path, and the "
+     "order of ptxas's instructions decides which loads fall into one. Registers 200/88/24: the "
+     "work of each pipe is the same to 0.1 %, the longest wait of the softmax warps grows by a "
+     "third. That MMAs leave nothing is no drawn value. Its source has four of them take 627 "
+     "cycles alone and 645 beside loads: 3 % for the loads. With that the unchanged kernel takes "
+     "5.1 % less, registers 1.035 instead of 1.089 of it, stages 1.210 (1.148), P after 64, 32 and "
+     "0 columns 1.029 (0.999), 1.123 (1.142) and 1.143 (1.097), a pair that spills 1.332 (1.264). "
+     "So what is not modelled is worth -5 to +7 % here, and not all ratios come nearer by it. "
+     "Two stages spill 15 and these registers 4 words by ptxas 13.3, the unchanged kernel none."),
+    ("Polynomials in fp8", "fp8",
+     "by ptxas 13.1 the kernel with one of 8 spills, 80 loads and stores, with one of 10 none. The "
+     "last number of the DSL's own assembler is another one (13.1.66 and 13.1.80), and what was "
+     "timed cannot have lost 38 %."),
+    ("A cell that its neighbours contradict", "1K.*b1 h32$|1K over 8K, b1 h32, ",
+     "TIRx's file has 33.1 us for all keys at 1K and 32 heads of keys, and 20.0, 20.1 and 20.2 for "
+     "4, 8 and 16 of them, which is as much work; its own kernel has the same step, 32.2 beside "
+     "19.6. At 2K there is none (60.1 and 57.8). One wave: the whole launch and start that would "
+     "close it are 23,000 cycles, and published launches of less work rule them out. The rows of "
+     "32/16 heads are those of the other cells."),
+    ("Clocks", "b1 h32|causal over all keys, [124]K$|32K over 8K|4K over (16|8)K|d256",
+     "the table of clocks below. TIRx's falls from 1.59 GHz at 1K to 1.35 at 8K, by as much with a "
+     "mask as without, to 2 %: the masks of a build without spills are hit, the lengths are "
+     "not. Pull request 2605's B200 "
+     "has one clock for all keys at all lengths, and a higher one where a mask leaves much of the "
+     "time to starts and ends: its lengths are hit and its masks are not. The GB200's falls at 32K "
+     "by 15 %. At d256 the gain of polynomials is published to grow from 0.7 to 7.4 % between 16K "
+     "and 128K, where one loop takes all the time. What holds a clock down is not modelled, and no "
+     "launch or start of a CTA makes up for it: the low ends of their ranges are "
+     "worth 4 and 3 % at 1K and 1 % at 4K."),
+    ("A mask", "causal over all keys",
+     "a causal launch has one CTA where the other has a pair, and short CTAs, so what begins and "
+     "ends one counts: `cta_cycles`, 1,200 of one source, 300 to 1,300."),
+    ("An older source", "degree 2",
+     "the pull request is of March 7 and changes what was then: other registers, and shares that "
+     "are tuned since March 25 (b2176fd3). Its figure is a mean over masks and groups of heads."),
+    ("Near", "O by bulk|spilling over",
+     "60 shapes gave 1.171 to 1.264 for O by bulk copy, which both rows are within; the DSL of "
+     "pull request 2869 was 4.6.2, and 4.8.1 makes its registers spill here."),
+)  # fmt: skip
