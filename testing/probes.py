@@ -145,7 +145,7 @@ NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
 TURNS: Final = Call(((129, 40),) * 60)
 """Many query tiles of one key tile: a ring's cursor comes by everywhere."""
 ENDS: Final = Call(((128, 192), (128, 40), (128, 192), (128, 330)) * 3)
-"""The first Q tile leaves out the second key tile, must not leave out the only one, or takes all."""
+"""The first Q tile leaves out the second key tile, must not leave out the only one, takes all."""
 ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
@@ -174,7 +174,6 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
     "2q-three": probe("causal", 72, *DENSE, heads=3, **TWO),
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
-    "2q-splits": probe("plain", 64, PARTS, num_splits=34, **TWO),
     "2q-persistent-128": probe("persistent ragged causal", 128, ENDS, **TWO),
     "2q-splits": probe("plain", 64, PARTS, Call(((3, 200),)), num_splits=34, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
