@@ -18,11 +18,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing.beside import APART_QUESTIONS, BESIDE_QUESTIONS, LANE_QUESTIONS
-from benchmarks.timing.more_questions import GAPS, LASTS, MORE_QUESTIONS, gap_case, gaps_of
+from benchmarks.timing.more_questions import (
+    CONVERSION_QUESTIONS,
+    GAPS,
+    LASTS,
+    MORE_QUESTIONS,
+    gap_case,
+    gaps_of,
+)
 from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 
-ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS, *LANE_QUESTIONS, *APART_QUESTIONS)
+ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS, *LANE_QUESTIONS, *APART_QUESTIONS,
+       *CONVERSION_QUESTIONS)  # fmt: skip
 Runner = Callable[[Case], list[np.ndarray]]
 
 

@@ -209,3 +209,52 @@ def gaps_of(times: np.ndarray, resident: int) -> np.ndarray:
         starts, ends = np.sort((mine - mine[0, 0]).astype(np.int32), axis=0).T  # the clock wraps
         found.append(starts[resident:] - ends[: len(starts) - resident])
     return np.concatenate(found)
+
+EIGHT_BITS = ("e4m3", "e5m2")
+"""Types of which two conversions fill a register; "bf16" needs one."""
+PAIRS = 32
+"""Conversions of a step: of two numbers each."""
+
+
+def _converted(kind: str, k: int) -> str:
+    """The kth register anew, from others of the sixteen."""
+    a, b, c, d = (f"%f{2 + (k + n) % CHAINS}" for n in (0, 5, 7, 11))
+    if kind not in EIGHT_BITS:
+        return f"cvt.rn.bf16x2.f32 %r20, {a}, {b}; mov.b32 {a}, %r20; "
+    low, high = (
+        f"cvt.rn.satfinite.{kind}x2.f32 %{name}, {x}, {y}; "
+        for name, x, y in (("low", a, b), ("high", c, d))
+    )
+    return f"{low}{high}mov.b32 {a}, {{%low, %high}}; "
+
+
+def _conversions(kind: str, warps: int, beside: str = "", each: int = 0) -> Question:
+    """Conversions of warps of a sub-partition, with others of `BESIDE_CONVERSIONS` among them."""
+    registers = PAIRS // 2 if kind in EIGHT_BITS else PAIRS
+    text = "".join(
+        _converted(kind, k)
+        + "".join(BESIDE_CONVERSIONS[beside].format(f"%f{20 + (k * each + n) % 8}")
+                  for n in range(each))
+        for k in range(registers)
+    )  # fmt: skip
+    among = f" among {each * registers} {beside}" if beside else ""
+    others = " ".join(f"add.rn.f32 %f{20 + k}, %f0, 0f3F800000;" for k in range(8))
+    return Question(
+        f"{PAIRS} conversions to {kind} of {warps} warps a sub-partition{among}", "alu_cycles",
+        lambda n: text, (8, 24), f".reg .b16 %low, %high; {START} {others} mov.u32 %r20, %r0; ",
+        "", " ".join(f"add.rn.f32 %f1, %f1, %f{20 + k};" for k in range(8)) + KEPT,
+        block=128 * warps,
+    )  # fmt: skip
+
+
+BESIDE_CONVERSIONS = {
+    "": "", "exponentials": "ex2.approx.ftz.f32 {0}, {0}; ",
+    "multiplications": "fma.rn.f32 {0}, {0}, %f0, %f0; ",
+    "maxima": "max.f32 {0}, {0}, %f0; ",
+}  # fmt: skip
+CONVERSION_QUESTIONS = (
+    *(_conversions(kind, warps) for kind in (*EIGHT_BITS, "bf16") for warps in (1, 2, 4)),
+    *(_conversions(kind, warps, beside, each * (2 if kind in EIGHT_BITS else 1))
+      for kind in ("e4m3", "bf16") for warps in (1, 2)
+      for beside, each in (("exponentials", 1), ("multiplications", 1), ("maxima", 1))),
+)  # fmt: skip

@@ -254,8 +254,13 @@ What is known of the misses:
 * **Order.** Of CUTLASS's persistent GEMMs all pairs that the chip tells apart are right. quack's
   wrong pairs are 0.3 to 1.0 % apart, one of them in every run. Triton's boxes and pointers: the
   kernel with two stages, but for one pair of 2 %. This package's d64: one pair of 2 % ("64 keys"
-  and "fewer consumers", which is 11 % fast in the machine; why is not known); d128: three of 0.7 to
-  1.4 %, all with a variant of two consumers.
+  and "fewer consumers"); d128: three of 0.7 to 1.4 %, all with a variant of two consumers.
+* **This package's d64 with fewer consumers**, -11 %: a CTA of two takes the chip 21,270 cycles
+  (launch over 32 CTAs an SM) and the machine 18,890, of three 25,230 and 24,910. So it is no start
+  or end of a CTA, which both have: those are less than 320. With two the machine has products for
+  44 % of the time, exponentials 45 %, the write ports 72 %, and a consumer waits 3,900 to 4,100
+  cycles at a full pipe (with three 50, 50, 82 % and 8,300 to 9,300): nothing is full, and what is
+  short are waits of one warp for another, 2,380 cycles in 8 key tiles. Which of them is not known.
 * **Two CTAs of Triton's attention**, -12 to +8 %: without waves the products of one hide what the
   other waits for, more than on the chip.
 * **CUTLASS's attention**, -1 to -9 %: it finds maxima by two FSETP and an FSEL. An H100 says that

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.timing import replayed
 from benchmarks.timing.beside import BESIDE_QUESTIONS, LANE_QUESTIONS
-from benchmarks.timing.more_questions import MORE_QUESTIONS
+from benchmarks.timing.more_questions import CONVERSION_QUESTIONS, MORE_QUESTIONS
 from benchmarks.timing.questions import QUESTIONS
 from sm100sim.timing.chips import load_chip
 
@@ -192,3 +192,27 @@ def test_copies_by_lanes_of_one_sm_take_what_an_h100_says(
     said = next(row["cycles"] for row in LANES["answers"] if row["name"] == name)
     short, long = replayed.clocked(question, replayed.draw_for(question))
     assert long - short == pytest.approx(said[1] - said[0], rel=rel)
+
+
+CONVERSIONS = replayed.answers_of(
+    json.loads(Path("benchmarks/timing/h200_conversions.json").read_text())
+)
+
+
+def test_a_conversion_to_eight_bits_takes_an_h200_what_one_to_bf16_takes() -> None:
+    for warps in (1, 2, 4):
+        eight, sixteen = (CONVERSIONS[f"32 conversions to {kind} of {warps} warps a sub-partition"]
+                          for kind in ("e4m3", "bf16"))  # fmt: skip
+        assert eight == pytest.approx(sixteen, rel=0.01)
+        assert eight == pytest.approx(32 * 2 * warps, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["e4m3", "bf16"])
+@pytest.mark.parametrize("among", ["", " among 32 maxima"])
+def test_conversions_take_the_alu_as_long_as_on_the_chip(kind: str, among: str) -> None:
+    name = f"32 conversions to {kind} of 1 warps a sub-partition{among}"
+    question = next(q for q in CONVERSION_QUESTIONS if q.name == name)
+    short, long = replayed.clocked(question, replayed.draw_for(question))
+    steps = question.counts[1] - question.counts[0]
+    assert (long - short) / steps == pytest.approx(CONVERSIONS[name], rel=0.005)
