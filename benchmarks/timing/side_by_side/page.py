@@ -31,9 +31,10 @@ cause should not act there; that is an argument and no measurement.
 * **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM. A
   start, a query tile and a key are taken to cost the same elsewhere; clusters are chosen, or
   refused, so that a deviation of theirs comes back at most {amplified:g} times in what a key costs.
-  The SMs take the tiles of the whole problem in the order of the kernel's scheduler. This package's kernel is the one that it chooses for the whole
-  problem: with persistent CTAs or without, its keys split or not. Bytes that must come from memory
-  bound a launch from below; misses of the L2 beyond them do not count.
+  The SMs take the tiles of the whole problem in the order of the kernel's scheduler. This package's
+  kernel is the one that it chooses for the whole problem: with persistent CTAs or without, its keys
+  split or not. Bytes that must come from memory bound a launch from below; misses of the L2 beyond
+  them do not count.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
