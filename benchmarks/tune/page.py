@@ -66,7 +66,9 @@ MASKED: Final = """
 `python -m benchmarks.tune.masked --write`: CTAs of 256 query rows with 2,048 keys. A causal one has
 two key tiles with a diagonal at its end. Cycles more than a full key tile of the kernel without a
 mask, and the median as a share of it. In bf16 above head dim 64 the first Q tile leaves the last
-one out, two products of the eight that the tensor cores do in two key tiles.
+one out, two products of the eight that the tensor cores do in two key tiles. The rows of bf16 were
+predicted before: both Q tiles of their kernels still took every key tile, and those of head dim 64
+asked for the address of shared memory again and again.
 
 | kernel | full key tile | unmasked tile, causal kernel | masked tile | last tile, a key short |
 |---|---|---|---|---|

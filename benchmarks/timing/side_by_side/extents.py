@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +30,8 @@ COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
 """Operations by whose number clusters are told apart."""
 KEY_TILES: Final = (128, 192, 64, 96, 256)
 """Keys that kernels take at once."""
+AMPLIFIED: Final = 5.0
+"""How many times a relative deviation of executed clusters may come back in what a key costs."""
 TAKEN: Final = "CTA"
 """What counts like a unit: that an SM has one."""
 
@@ -118,6 +120,15 @@ def columns(executed: Sequence[Executed]) -> list[bool]:
     return [True, len({e.tiles for e in executed}) > 1, len({e.keys for e in executed}) > 1]
 
 
+def amplified(given: np.ndarray[Any, Any]) -> float:
+    """How many times a relative deviation of clusters comes back in what the last column costs.
+
+    They deviate independently, and take as long as that column is large: with [clusters, columns]
+    a key's share is the last row of the pseudo-inverse.
+    """
+    return float(np.linalg.norm(np.linalg.pinv(given)[-1] * given[:, -1]))
+
+
 @dataclass(frozen=True)
 class Costs:
     """What start, a tile and a key cost: cycles by draw, and cycles of each unit."""
@@ -131,12 +142,15 @@ class Costs:
         """Fit some executed clusters; `residue` is the largest relative deviation.
 
         Raises:
-            ValueError: too few differ.
+            ValueError: too few differ, or by too few keys.
         """
         known = columns(executed)
         given = np.array([(1.0, e.tiles, e.keys) for e in executed])[:, known]
         if np.linalg.matrix_rank(given) < sum(known):
             raise ValueError(f"{len(executed)} executed clusters do not tell their costs apart")
+        if (times := amplified(given)) > AMPLIFIED:
+            raise ValueError(f"executed clusters: what a key costs deviates {times:.0f} times as "
+                             f"much as they do, {AMPLIFIED:g} times is the most")  # fmt: skip
         draws = range(len(executed[0].times))
         wanted = np.array([[e.times[d].cycles for d in draws] for e in executed])
         found = np.linalg.lstsq(given, wanted, rcond=None)[0]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import exp, log
 from typing import Final
 
+from benchmarks.timing.side_by_side.extents import AMPLIFIED
 from benchmarks.timing.side_by_side.limits import Cell, limits
 from benchmarks.timing.side_by_side.records import Row, same_state
 from sm100sim.timing.predict import Band
@@ -27,11 +28,13 @@ cause should not act there; that is an argument and no measurement.
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
   is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
   one another without padding.
-* **How.** A few clusters of a launch are executed and replayed on one SM. A start, a query tile and
-  a key are taken to cost the same elsewhere. The SMs take the tiles of the whole problem in the
-  order of the kernel's scheduler. This package's kernel is the one that it chooses for the whole
-  problem: with persistent CTAs or without, its keys split or not. Bytes that must come from memory
-  bound a launch from below; misses of the L2 beyond them do not count.
+* **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM. A
+  start, a query tile and a key are taken to cost the same elsewhere; clusters are chosen, or
+  refused, so that a deviation of theirs comes back at most {amplified:g} times in what a key costs.
+  The SMs take the tiles of the whole problem in the order of the kernel's scheduler. This package's
+  kernel is the one that it chooses for the whole problem: with persistent CTAs or without, its keys
+  split or not. Bytes that must come from memory bound a launch from below; misses of the L2 beyond
+  them do not count.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
@@ -112,7 +115,7 @@ def page(rows: Sequence[Row], pairs: Sequence[Row]) -> str:
     """The page of rows and of the states of the machine that are equal (`records.STATES`)."""
     made = of_one_state([row for row in rows if "cycles" in row], pairs)
     draws = len(made[0]["cycles"]) - 1 if made else 0
-    lines = [HEAD.format(draws=draws), *states(made), *summary(made), ""]
+    lines = [HEAD.format(draws=draws, amplified=AMPLIFIED), *states(made), *summary(made), ""]
     lines += [*limits(list(cells(made))), "", "## Every row", "", *tables(made)]
     lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made, pairs)]
     return "\n".join([*lines, ""])

@@ -19,7 +19,15 @@ from benchmarks.timing.side_by_side.callers import (
     settled,
 )
 from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, representatives
-from benchmarks.timing.side_by_side.spread import block_of, extent_of, layout_of, sampled, taken_by
+from benchmarks.timing.side_by_side.spread import (
+    ALIKE,
+    IN_TURN,
+    block_of,
+    extent_of,
+    layout_of,
+    sampled,
+    taken_by,
+)
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip
@@ -247,17 +255,16 @@ class Maker:
     def _executed(
         self, column: Column, family: Family
     ) -> tuple[list[Executed], Layout, SassKernel]:
-        batches = ((2048, 4),) if family.causal else ((1024, 8), (2048, 4), (1024, 3))
+        batches = ALIKE[family.causal]
         launches: list[tuple[LaunchTrace, Problem]] = []
-        for length, batch in batches:
-            problem = family.problem(length, batch)
+        while len(launches) < len(batches):
+            problem = family.problem(*batches[len(launches)])
             (recorded,) = self.records(column, problem)
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-            elif not layout.persistent:
-                break
+                batches += IN_TURN[family.causal] if layout.persistent else ()
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))

@@ -29,6 +29,13 @@ TURN_HEADS: Final = 4
 LEFT_OUT: Final = (0.0, 0.5)
 """Blocks that each query tile leaves out: with a mask the first half of its rows may see nothing of
 the last one."""
+Batches = tuple[tuple[int, int], ...]
+ALIKE: Final[dict[bool, Batches]] = {False: ((1024, 8), (2048, 4)), True: ((2048, 4),)}
+"""Lengths and batches of the launches of which clusters are executed, without and with a mask."""
+IN_TURN: Final[dict[bool, Batches]] = {False: ((1024, 3),), True: ((4096, 2),)}
+"""Further ones of persistent CTAs. With a mask those of one launch see almost as many keys, so
+that what a key costs needs another length; without one, what a tile costs another number of them.
+"""
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 

@@ -18,7 +18,6 @@ from benchmarks.timing.side_by_side import callers, others, rows, spread
 from benchmarks.timing.side_by_side.extents import (
     TAKEN,
     Costs,
-    Executed,
     Extent,
     Layout,
     spent,
@@ -34,31 +33,6 @@ LAYOUT = Layout(256, 1, persistent=False)
 VALUES = {"sms": 4.0, "cta_cycles": 10, "launch_cycles": 1000, "hbm_gbytes": 1000,
           "clock_mhz": 1000}  # fmt: skip
 DRAW = Draw("b200", "sm_100a", 0, VALUES)
-
-
-def executed(tiles: int, keys: int, cycles: float, tensor: float = 0) -> Executed:
-    time: Any = SimpleNamespace(cycles=cycles, busy={"tensor": tensor, "mufu": 1.0})
-    return Executed(tiles, keys, (time,))
-
-
-def test_two_clusters_tell_start_and_keys_three_tiles_too() -> None:
-    costs = Costs.of([executed(1, 1024, 5000, 800), executed(1, 2048, 8000, 1600)])
-    (start, tile, key) = costs.cycles[0]
-    assert (start, tile, key * 1024) == pytest.approx((2000, 0, 3000))
-    assert costs.busy["tensor"][2] * 1024 == pytest.approx(800)
-    three = [executed(4, 4096, 17000), executed(2, 2048, 9000), executed(4, 8192, 29000)]
-    assert Costs.of(three).cycles[0] == pytest.approx((1000, 1000, 3000 / 1024))
-    assert Costs.of(three).residue < 1e-9
-
-
-def test_clusters_that_differ_in_nothing_tell_nothing_apart() -> None:
-    with pytest.raises(ValueError, match="2 executed clusters do not tell"):
-        Costs.of([executed(1, 128, 1), executed(2, 256, 2)])
-
-
-def test_a_fit_that_does_not_hold_has_a_residue() -> None:
-    bent = [executed(1, 512, 1000), executed(1, 1024, 2000), executed(1, 2048, 5000)]
-    assert Costs.of(bent).residue > 0.05
 
 
 def test_longest_tiles_first_head_by_head_or_over_a_section() -> None:

@@ -1,0 +1,108 @@
+"""Whether executed clusters say what start, query tiles and keys cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.timing.side_by_side import callers, others, rows, spread
+from benchmarks.timing.side_by_side.extents import (
+    AMPLIFIED,
+    Costs,
+    Executed,
+    Layout,
+    amplified,
+    columns,
+)
+
+
+def executed(tiles: int, keys: int, cycles: float, tensor: float = 0) -> Executed:
+    time: Any = SimpleNamespace(cycles=cycles, busy={"tensor": tensor, "mufu": 1.0})
+    return Executed(tiles, keys, (time,))
+
+
+def test_two_clusters_tell_start_and_keys_three_tiles_too() -> None:
+    costs = Costs.of([executed(1, 1024, 5000, 800), executed(1, 2048, 8000, 1600)])
+    (start, tile, key) = costs.cycles[0]
+    assert (start, tile, key * 1024) == pytest.approx((2000, 0, 3000))
+    assert costs.busy["tensor"][2] * 1024 == pytest.approx(800)
+    three = [executed(4, 4096, 17000), executed(2, 2048, 9000), executed(4, 8192, 29000)]
+    assert Costs.of(three).cycles[0] == pytest.approx((1000, 1000, 3000 / 1024))
+    assert Costs.of(three).residue < 1e-9
+
+
+def test_clusters_that_differ_in_nothing_tell_nothing_apart() -> None:
+    with pytest.raises(ValueError, match="2 executed clusters do not tell"):
+        Costs.of([executed(1, 128, 1), executed(2, 256, 2)])
+
+
+def test_clusters_that_differ_by_few_keys_do_not_say_what_a_key_costs() -> None:
+    near = [executed(7, 8960, 157903), executed(7, 8192, 148128), executed(6, 6912, 125845)]
+    with pytest.raises(ValueError, match="what a key costs deviates 16 times as much"):
+        Costs.of(near)
+    far = [executed(7, 17152, 281989), executed(7, 16384, 271462), executed(6, 11008, 187368)]
+    assert 0.005 < Costs.of([*near, *far]).residue < 0.01
+
+
+@pytest.mark.parametrize("name", ["CUTLASS", "FA4", "Gluon", "Modular", "fa4_cute"])
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("family", rows.FAMILIES, ids=lambda family: family.name)
+def test_the_clusters_of_every_family_say_what_a_key_costs(
+    family: rows.Family, persistent: bool, name: str
+) -> None:
+    if (name == "Gluon" and family.dims[0] not in others.GLUON_DIMS) or (
+        name not in ("Gluon", "fa4_cute") and persistent and family.causal
+    ):
+        return  # there is none
+    column = next(column for column in rows.COLUMNS if column.runner == name)
+    if persistent:
+        column = replace(column, options=(("scheduler", "persistent"),))
+    batches = spread.ALIKE[family.causal] + spread.IN_TURN[family.causal] * persistent
+    for size, queries in product((1, 2), (128, 256)):
+        layout = Layout(queries, size, persistent, turns=name == "fa4_cute", runner=name,
+                        order="heads" if spread.in_a_row(column) else "sections",
+                        rising=name in spread.RISING)  # fmt: skip
+        found = []
+        for problem in (family.problem(*batch) for batch in batches):
+            tiles = spread.extent_of(problem, name).tiles(layout)
+            count = min(callers.SMS // size, len(tiles)) if persistent else len(tiles)
+            asked: Any = SimpleNamespace(grid=(count, 1, 1), cluster=(1, 1, 1))
+            for cluster in spread.sampled(asked, problem, column):
+                found.append(executed(len(of := layout.taken(tiles, cluster, count)), sum(of), 1))
+        given = np.array([(1.0, e.tiles, e.keys) for e in found])[:, columns(found)]
+        assert amplified(given) < AMPLIFIED / 2, found
+
+
+@pytest.mark.parametrize(
+    ("causal", "persistent", "asked"),
+    [(False, False, [(1024, 8), (2048, 4)]), (False, True, [(1024, 8), (2048, 4), (1024, 3)]),
+     (True, False, [(2048, 4)]), (True, True, [(2048, 4), (4096, 2)])],
+)  # fmt: skip
+def test_persistent_kernels_are_executed_once_more(
+    monkeypatch: pytest.MonkeyPatch, causal: bool, persistent: bool, asked: list[tuple[int, int]]
+) -> None:
+    seen = list[tuple[int, int]]()
+
+    def recorded(_: Any, problem: Any) -> list[Any]:
+        seen.append((problem.seqlen_k, problem.batch))
+        return [SimpleNamespace(request=None)]
+
+    maker = rows.Maker()
+    monkeypatch.setattr(maker, "records", recorded)
+    monkeypatch.setattr(maker, "kernel", lambda *_: None)
+    monkeypatch.setattr(rows, "Matcher", lambda *_: SimpleNamespace(launch=lambda: None))
+    monkeypatch.setattr(rows, "layout_of", lambda *_: Layout(256, 1, persistent))
+    monkeypatch.setattr(rows, "block_of", lambda *_: 128)
+    monkeypatch.setattr(rows, "taken_by", lambda *_: ())
+    maker._executed(rows.COLUMNS[0], rows.Family((128, 128), causal))
+    assert seen == asked
+
+
+def test_a_fit_that_does_not_hold_has_a_residue() -> None:
+    bent = [executed(1, 512, 1000), executed(1, 1024, 2000), executed(1, 2048, 5000)]
+    assert Costs.of(bent).residue > 0.05
