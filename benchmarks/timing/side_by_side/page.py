@@ -50,6 +50,16 @@ cause should not act there; that is an argument and no measurement.
   Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0. Of all three the PTX is taken, and the
   same assembler as in the other columns makes the machine code. "keys split" lets FlashAttention-4
   choose how often it splits the keys (`num_splits=0`); by itself it does not.
+* **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
+  package. In older releases those for CUDA 13 wrote other code
+  ([timing_blackwell.md](timing_blackwell.md)); in 4.8.1 they write the same. 48 kernels were
+  compared, all of the columns with CUDA 13 but for packed sequences, combine launches and
+  decoding of 4 and 16 sequences: only the line `.version` differs. Of 31 of them machine code by
+  13.4 was compared too, and is the same. So no ratio of those moves. The rows of FlashAttention-4
+  at d64, and of this package at d128 all, were made again by those for CUDA 13: equal in every
+  draw. To have them: `pip install --no-deps --target F` with `nvidia-cutlass-dsl` and its
+  `-libs-base`, `-libs-core` and `-libs-cu13`, all 4.8.1, and
+  `PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
 """
 
 
