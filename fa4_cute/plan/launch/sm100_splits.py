@@ -129,14 +129,15 @@ def choose_blackwell_splits(
         worth = CLEAR
     if most < 2:
         return None
-    best = min(split_candidates(units, num_sms, most), key=load.best_cycles)
-    other = min(range(2, min(FEW_SPLITS, most) + 1), key=load.best_cycles)
-    if load.best_cycles(other) < WORTH * load.best_cycles(best):
+    even, few = split_candidates(units, num_sms, most), range(2, min(FEW_SPLITS, most) + 1)
+    cycles = {count: load.best_cycles(count) for count in {*even, *few}}
+    best, other = (min(counts, key=cycles.__getitem__) for counts in (even, few))
+    if cycles[other] < WORTH * cycles[best]:
         best = other
-    ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {units} CTAs"
-    if load.best_cycles(best) > worth * load.cycles(1):
+    ctas = f"predicted for a B200 are {cycles[1]:,} cycles with {units} CTAs"
+    if cycles[best] > worth * cycles[1]:
         return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)
-    told = f"{ctas}, {load.best_cycles(best):,} with {best} times as many"
+    told = f"{ctas}, {cycles[best]:,} with {best} times as many"
     return BlackwellSplits(KeySplits(best, told), load.joined(best))
 
 
