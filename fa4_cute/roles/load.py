@@ -146,8 +146,12 @@ def wait_for_query_memory(
     if not ctx.spec.writes_rows:
         wait_until_stored(ctx, ctx.order.chains_of(tile))
     elif tile == 0:
+        before = state
         for _ in range(ring.ring.num_slots - slots_since_scores(ctx.spec.config)):
-            state = state.step()
+            before, state = state, state.step()
+        if ctx.order.starts_apart and ctx.spec.config.use_fused_kv:
+            # Two V follow the last K where chain 1 led.
+            state = before.or_else(ctx.progress.last_lead > 0, state)
         for qk_stage in range(ring.ring.num_qk_stages):
             ring.acquire(state, qk_stage)
 
@@ -219,7 +223,7 @@ def load_keys_ahead(ctx: KernelContext) -> None:
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)
     k = v = ctx.ring_start(producer=True)
-    num_tiles = ctx.work.num_key_tiles
+    num_tiles = ctx.work.num_loaded
     if num_tiles > 0:
         before, pages = TilePages.of(ctx, Int32(0)), TilePages.of(ctx, Int32(1))
         if cutlass.const_expr(ctx.spec.variant.is_persistent):

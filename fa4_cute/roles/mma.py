@@ -4,7 +4,8 @@ Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
 the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. Where the last key tile is hidden from Q0, its
-step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. A single Q tile alternates the chains from key
+step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. Where the first one is hidden from Q1 as well,
+chain 1 leads by a key tile: S0 <- Q0 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn+1', O1 += P1 Vn. A single Q tile alternates the chains from key
 tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
 (``plan.spec.issue_order``).
 
@@ -24,6 +25,7 @@ from cutlass import Int32, cute
 from ..device.math import mma as umma
 from ..device.memory import tmem
 from ..device.sync import pair
+from ..operands.lead import keys_of_second, last_values, tile_of_second, values_of_second
 from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import (
     RingState,
@@ -140,11 +142,17 @@ class MmaIssuer:
         self.second_chain(k, tile)
 
     def second_chain(self, k: RingState, tile: Int32, *, wait_for_query: bool = False) -> None:
-        """Issue S1, after which K is free. K has arrived: S0 waited for it."""
+        """Issue S1, after which K of S0 is free. K has arrived: S0 waited for it.
+
+        Where chain 1 leads it reads the next K, for which it waits itself.
+        """
+        own = keys_of_second(self.ctx, k, first=wait_for_query)
         for stage in range(self.qk.num_stages):
+            if self.ctx.order.starts_apart:
+                self.k_ring.wait_k(own, stage)
             if wait_for_query:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
-            self.scores(1, stage, k, tile)
+            self.scores(1, stage, own, tile_of_second(self.ctx, tile))
             self.k_ring.release_k(k, stage)
         self.ctx.mbars.producer_s(1).commit_mma()
 
@@ -191,6 +199,28 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 
 
 @cute.jit
+def release_last_keys(issuer: MmaIssuer, k: RingState) -> None:
+    """Free the last K where chain 1 leads, which alone has read it, if somebody waits for that."""
+    ctx = issuer.ctx
+    if cutlass.const_expr(ctx.order.starts_apart and ctx.spec.drains_rings):
+        if ctx.work.lead > 0:
+            for stage in cutlass.range_constexpr(issuer.qk.num_stages):
+                issuer.k_ring.release_k(k, stage)
+
+
+@cute.jit
+def pass_values(issuer: MmaIssuer, v: RingState, num_tiles: Int32) -> RingState:
+    """Return the cursor of chain 1's last V; where it leads, free chain 0's and wait for it."""
+    ctx = issuer.ctx
+    own = values_of_second(ctx, v, last=True)
+    if cutlass.const_expr(ctx.order.starts_apart):
+        if ctx.work.lead > 0:
+            issuer.release_last_values(v)
+            issuer.wait_values(own, num_tiles, last=True)
+    return own
+
+
+@cute.jit
 def issue_ahead(ctx: KernelContext) -> None:
     """Issue for two Q tiles whose P cross: S of a key tile before P V of the one before.
 
@@ -223,15 +253,21 @@ def issue_ahead(ctx: KernelContext) -> None:
                     issuer.second_chain(key, tile)
             else:
                 issuer.second_chain(key, tile)
-            issuer.outputs(1, v, Int32(tile > 1), tile - 1)
+            own = values_of_second(ctx, v)
+            if cutlass.const_expr(order.starts_apart):
+                issuer.wait_values(own, tile)
+            issuer.outputs(1, own, Int32(tile > 1), tile - 1)
             issuer.v_ring.release_v(v)
             k, v = after_value(config, k, v)
+        release_last_keys(issuer, k)
+        v = last_values(ctx, v)
         issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
             if cutlass.const_expr(order.ends_early(chain)):
                 if num_tiles == ctx.num_tiles(chain):
                     issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
             else:
+                v = pass_values(issuer, v, num_tiles)
                 issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
         if cutlass.const_expr(order.ends_apart and ctx.spec.variant.is_persistent):
             # Over at once: the last P of chain 1 came after it. No other role waits for its end,

@@ -79,13 +79,15 @@ class Issue:
 class IssueOrder:
     """Steps of a kernel with ``num_qo`` Q tiles per CTA; P that ``crosses`` lies in the other S.
 
-    Where it ``ends_apart``, chain 0 may leave out the last key tile.
+    Where it ``ends_apart``, chain 0 may leave out the last key tile; where it ``starts_apart``
+    too, chain 1 the first: then it leads by one key tile, and both take as many.
     ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
     """
 
     num_qo: int
     crosses: bool = False
     ends_apart: bool = False
+    starts_apart: bool = False
 
     @property
     def keys_ahead(self) -> bool:
@@ -187,6 +189,7 @@ class OneChain:
 
     deals_out: ClassVar[bool] = False
     ends_apart: ClassVar[bool] = False
+    starts_apart: ClassVar[bool] = False
 
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``: there is one."""
