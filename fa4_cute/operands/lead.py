@@ -10,8 +10,10 @@ Nothing lies between the first two K and the last two V. Where the kernel has no
 functions return what they are given.
 """
 
-from cutlass import Int32
+import cutlass
+from cutlass import Int32, cute
 
+from ..pipelines import TMAConsumerPipeline
 from ..sync.cursor import RingState, one_tile_on
 from ..work.context import KernelContext
 
@@ -34,6 +36,34 @@ def values_of_second(ctx: KernelContext, v: RingState, *, last: bool = False) ->
 def last_values(ctx: KernelContext, v: RingState) -> RingState:
     """Return the slot of chain 0's last V, given the cursor after the last S."""
     return _on(ctx, v, v.step()) if ctx.spec.config.use_fused_kv else v
+
+
+@cute.jit
+def free(
+    ctx: KernelContext,
+    ring: TMAConsumerPipeline,
+    slot: RingState,
+    chain: cutlass.Constexpr[int],
+    stage: cutlass.Constexpr[int] = 0,
+) -> None:
+    """Free a stage that ``chain`` reads if it is the last to do so.
+
+    That is chain 1, or chain 0 where chain 1 leads.
+    """
+    if cutlass.const_expr(ctx.order.starts_apart):
+        if ctx.work.lead == 1 - chain:
+            ring.release(slot, stage)
+    elif cutlass.const_expr(chain == 1):
+        ring.release(slot, stage)
+
+
+@cute.jit
+def free_last_keys(ctx: KernelContext, ring: TMAConsumerPipeline, k: RingState) -> None:
+    """Free the last K if chain 1 alone has read it, where the load role waits for every slot."""
+    if cutlass.const_expr(ctx.order.starts_apart and ctx.spec.drains_rings):
+        if ctx.work.lead > 0:
+            for stage in cutlass.range_constexpr(ring.plan.num_qk_stages_effective):
+                ring.release_k(k, stage)
 
 
 def _on(ctx: KernelContext, slot: RingState, other: RingState) -> RingState:

@@ -5,9 +5,9 @@ always lie between "S ready" and "P needed", so the softmax of one chain hides b
 the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. Where the last key tile is hidden from Q0, its
 step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. Where the first one is hidden from Q1 as well,
-chain 1 leads by a key tile: S0 <- Q0 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn+1', O1 += P1 Vn. A single Q tile alternates the chains from key
-tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
-(``plan.spec.issue_order``).
+chain 1 leads by a key tile: S0 <- Q0 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn+1', O1 += P1 Vn. A single
+Q tile alternates the chains from key tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod
+2 and j the other chain (``plan.spec.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
 commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
@@ -25,7 +25,14 @@ from cutlass import Int32, cute
 from ..device.math import mma as umma
 from ..device.memory import tmem
 from ..device.sync import pair
-from ..operands.lead import keys_of_second, last_values, tile_of_second, values_of_second
+from ..operands.lead import (
+    free,
+    free_last_keys,
+    keys_of_second,
+    last_values,
+    tile_of_second,
+    values_of_second,
+)
 from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import (
     RingState,
@@ -128,6 +135,7 @@ class MmaIssuer:
         for stage in range(self.qk.num_stages):
             self.k_ring.wait_k(k, stage)
             self.scores(0, stage, k, tile)
+            free(self.ctx, self.k_ring, k, 0, stage)
         self.ctx.mbars.producer_s(0).commit_mma()
 
     def second_chain_alone(self, k: RingState, tile: Int32) -> None:
@@ -142,7 +150,7 @@ class MmaIssuer:
         self.second_chain(k, tile)
 
     def second_chain(self, k: RingState, tile: Int32, *, wait_for_query: bool = False) -> None:
-        """Issue S1, after which K of S0 is free. K has arrived: S0 waited for it.
+        """Issue S1, after which K is free. K has arrived: S0 waited for it.
 
         Where chain 1 leads it reads the next K, for which it waits itself.
         """
@@ -153,7 +161,7 @@ class MmaIssuer:
             if wait_for_query:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
             self.scores(1, stage, own, tile_of_second(self.ctx, tile))
-            self.k_ring.release_k(k, stage)
+            free(self.ctx, self.k_ring, own, 1, stage)
         self.ctx.mbars.producer_s(1).commit_mma()
 
     def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
@@ -199,16 +207,6 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 
 
 @cute.jit
-def release_last_keys(issuer: MmaIssuer, k: RingState) -> None:
-    """Free the last K where chain 1 leads, which alone has read it, if somebody waits for that."""
-    ctx = issuer.ctx
-    if cutlass.const_expr(ctx.order.starts_apart and ctx.spec.drains_rings):
-        if ctx.work.lead > 0:
-            for stage in cutlass.range_constexpr(issuer.qk.num_stages):
-                issuer.k_ring.release_k(k, stage)
-
-
-@cute.jit
 def pass_values(issuer: MmaIssuer, v: RingState, num_tiles: Int32) -> RingState:
     """Return the cursor of chain 1's last V; where it leads, free chain 0's and wait for it."""
     ctx = issuer.ctx
@@ -248,6 +246,7 @@ def issue_ahead(ctx: KernelContext) -> None:
             k, v = after_key(config, k, v)
             issuer.wait_values(v, tile - 1)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
+            free(ctx, issuer.v_ring, v, 0)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.second_chain(key, tile)
@@ -257,9 +256,9 @@ def issue_ahead(ctx: KernelContext) -> None:
             if cutlass.const_expr(order.starts_apart):
                 issuer.wait_values(own, tile)
             issuer.outputs(1, own, Int32(tile > 1), tile - 1)
-            issuer.v_ring.release_v(v)
+            free(ctx, issuer.v_ring, own, 1)
             k, v = after_value(config, k, v)
-        release_last_keys(issuer, k)
+        free_last_keys(ctx, issuer.k_ring, k)
         v = last_values(ctx, v)
         issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
