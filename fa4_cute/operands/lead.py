@@ -14,6 +14,7 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..pipelines import TMAConsumerPipeline
+from ..plan.barriers.mbars import NUM_CHAINS
 from ..sync.cursor import RingState, one_tile_on
 from ..work.context import KernelContext
 
@@ -38,32 +39,36 @@ def last_values(ctx: KernelContext, v: RingState) -> RingState:
     return _on(ctx, v, v.step()) if ctx.spec.config.use_fused_kv else v
 
 
-@cute.jit
 def free(
-    ctx: KernelContext,
-    ring: TMAConsumerPipeline,
-    slot: RingState,
-    chain: cutlass.Constexpr[int],
-    stage: cutlass.Constexpr[int] = 0,
+    ctx: KernelContext, ring: TMAConsumerPipeline, slot: RingState, chain: int, stage: int = 0
 ) -> None:
-    """Free a stage that ``chain`` reads if it is the last to do so.
+    """Free a stage that ``chain`` has read if it is the last to do so.
 
     That is chain 1, or chain 0 where chain 1 leads.
     """
-    if cutlass.const_expr(ctx.order.starts_apart):
-        if ctx.work.lead == 1 - chain:
-            ring.release(slot, stage)
-    elif cutlass.const_expr(chain == 1):
+    if ctx.order.starts_apart:
+        _free_if_led(ctx, ring, slot, stage, NUM_CHAINS - 1 - chain)
+    elif chain == NUM_CHAINS - 1:
         ring.release(slot, stage)
 
 
-@cute.jit
 def free_last_keys(ctx: KernelContext, ring: TMAConsumerPipeline, k: RingState) -> None:
     """Free the last K if chain 1 alone has read it, where the load role waits for every slot."""
-    if cutlass.const_expr(ctx.order.starts_apart and ctx.spec.drains_rings):
-        if ctx.work.lead > 0:
-            for stage in cutlass.range_constexpr(ring.plan.num_qk_stages_effective):
-                ring.release_k(k, stage)
+    if ctx.order.starts_apart and ctx.spec.drains_rings:
+        for stage in range(ring.plan.num_qk_stages_effective):
+            _free_if_led(ctx, ring, k, stage, 1)
+
+
+@cute.jit
+def _free_if_led(
+    ctx: KernelContext,
+    ring: TMAConsumerPipeline,
+    slot: RingState,
+    stage: cutlass.Constexpr[int],
+    lead: cutlass.Constexpr[int],
+) -> None:
+    if ctx.work.lead == lead:
+        ring.release(slot, stage)
 
 
 def _on(ctx: KernelContext, slot: RingState, other: RingState) -> RingState:

@@ -31,7 +31,7 @@ from ..plan.memory.rings import Ring, slots_since_scores
 from ..tma import load_query_chunks
 from ..work.context import KernelContext
 from ..work.persistent import for_each_work, wait_until_stored
-from ..work.progress import Progress
+from ..work.progress import LeadProgress, Progress
 
 
 def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducerPipeline]:
@@ -146,14 +146,24 @@ def wait_for_query_memory(
     if not ctx.spec.writes_rows:
         wait_until_stored(ctx, ctx.order.chains_of(tile))
     elif tile == 0:
-        before = state
-        for _ in range(ring.ring.num_slots - slots_since_scores(ctx.spec.config)):
-            before, state = state, state.step()
-        if ctx.order.starts_apart and ctx.spec.config.use_fused_kv:
-            # Two V follow the last K where chain 1 led.
-            state = before.or_else(ctx.progress.last_lead > 0, state)
+        slot = slot_after_scores(ctx, ring, state, 0)
+        if isinstance(ctx.progress, LeadProgress):
+            led = slot_after_scores(ctx, ring, state, 1)
+            slot = led.or_else(ctx.progress.last_lead > 0, slot)
         for qk_stage in range(ring.ring.num_qk_stages):
-            ring.acquire(state, qk_stage)
+            ring.acquire(slot, qk_stage)
+
+
+def slot_after_scores(
+    ctx: KernelContext, ring: TMAProducerPipeline, state: RingState, lead: int
+) -> RingState:
+    """Return the slot that was free after all scores of a query tile, in the round of ``state``.
+
+    ``state`` is the slot of the first K after that query tile, ``lead`` that of its chain 1.
+    """
+    for _ in range(ring.ring.num_slots - slots_since_scores(ctx.spec.config, lead)):
+        state = state.step()
+    return state
 
 
 def load_first_tiles_again(

@@ -25,14 +25,7 @@ from cutlass import Int32, cute
 from ..device.math import mma as umma
 from ..device.memory import tmem
 from ..device.sync import pair
-from ..operands.lead import (
-    free,
-    free_last_keys,
-    keys_of_second,
-    last_values,
-    tile_of_second,
-    values_of_second,
-)
+from ..operands import lead
 from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import (
     RingState,
@@ -135,7 +128,7 @@ class MmaIssuer:
         for stage in range(self.qk.num_stages):
             self.k_ring.wait_k(k, stage)
             self.scores(0, stage, k, tile)
-            free(self.ctx, self.k_ring, k, 0, stage)
+            lead.free(self.ctx, self.k_ring, k, 0, stage)
         self.ctx.mbars.producer_s(0).commit_mma()
 
     def second_chain_alone(self, k: RingState, tile: Int32) -> None:
@@ -154,14 +147,14 @@ class MmaIssuer:
 
         Where chain 1 leads it reads the next K, for which it waits itself.
         """
-        own = keys_of_second(self.ctx, k, first=wait_for_query)
+        own = lead.keys_of_second(self.ctx, k, first=wait_for_query)
         for stage in range(self.qk.num_stages):
             if self.ctx.order.starts_apart:
                 self.k_ring.wait_k(own, stage)
             if wait_for_query:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
-            self.scores(1, stage, own, tile_of_second(self.ctx, tile))
-            free(self.ctx, self.k_ring, own, 1, stage)
+            self.scores(1, stage, own, lead.tile_of_second(self.ctx, tile))
+            lead.free(self.ctx, self.k_ring, own, 1, stage)
         self.ctx.mbars.producer_s(1).commit_mma()
 
     def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
@@ -207,15 +200,11 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 
 
 @cute.jit
-def pass_values(issuer: MmaIssuer, v: RingState, num_tiles: Int32) -> RingState:
-    """Return the cursor of chain 1's last V; where it leads, free chain 0's and wait for it."""
-    ctx = issuer.ctx
-    own = values_of_second(ctx, v, last=True)
-    if cutlass.const_expr(ctx.order.starts_apart):
-        if ctx.work.lead > 0:
-            issuer.release_last_values(v)
-            issuer.wait_values(own, num_tiles, last=True)
-    return own
+def pass_values(issuer: MmaIssuer, v: RingState, own: RingState, tile: Int32) -> None:
+    """Free chain 0's last V and wait for chain 1's ``own`` of number ``tile``, if it leads."""
+    if issuer.ctx.work.lead > 0:
+        issuer.release_last_values(v)
+        issuer.wait_values(own, tile, last=True)
 
 
 @cute.jit
@@ -246,27 +235,30 @@ def issue_ahead(ctx: KernelContext) -> None:
             k, v = after_key(config, k, v)
             issuer.wait_values(v, tile - 1)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
-            free(ctx, issuer.v_ring, v, 0)
+            lead.free(ctx, issuer.v_ring, v, 0)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.second_chain(key, tile)
             else:
                 issuer.second_chain(key, tile)
-            own = values_of_second(ctx, v)
+            own = lead.values_of_second(ctx, v)
             if cutlass.const_expr(order.starts_apart):
                 issuer.wait_values(own, tile)
             issuer.outputs(1, own, Int32(tile > 1), tile - 1)
-            free(ctx, issuer.v_ring, own, 1)
+            lead.free(ctx, issuer.v_ring, own, 1)
             k, v = after_value(config, k, v)
-        free_last_keys(ctx, issuer.k_ring, k)
-        v = last_values(ctx, v)
+        lead.free_last_keys(ctx, issuer.k_ring, k)
+        v = lead.last_values(ctx, v)
         issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
             if cutlass.const_expr(order.ends_early(chain)):
                 if num_tiles == ctx.num_tiles(chain):
                     issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
             else:
-                v = pass_values(issuer, v, num_tiles)
+                if cutlass.const_expr(order.starts_apart):
+                    own = lead.values_of_second(ctx, v, last=True)
+                    pass_values(issuer, v, own, num_tiles)
+                    v = own
                 issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
         if cutlass.const_expr(order.ends_apart and ctx.spec.variant.is_persistent):
             # Over at once: the last P of chain 1 came after it. No other role waits for its end,

@@ -151,7 +151,8 @@ class LeadProgress(ApartProgress):
         """Return the counts after a query tile whose chains take ``num_tiles`` key tiles."""
         before = super().after(num_tiles, num_hidden + lead, lead)
         last = Int32(cutlass.select_(num_tiles > 0, lead, self.last_lead))
-        return LeadProgress(*vars(before).values(), self.unseen + lead, last)
+        unseen = self.unseen + lead
+        return LeadProgress(before.loaded, before.tiles, before.hidden, unseen, last)
 
 
 START = Progress()
