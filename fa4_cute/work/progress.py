@@ -58,8 +58,8 @@ class Progress:
 
         Chain 0 has left out the last ``num_hidden`` of them; chain 1 was ``lead`` ahead of it.
         """
-        tiles = self.tiles + counted(num_tiles, lead)
-        return Progress(self.loaded + _one_if_any(num_tiles), tiles)
+        loaded = self.loaded + _one_if_any(num_tiles)
+        return Progress(loaded, self.tiles + counted(num_tiles, lead))
 
     def alone(self) -> Self:
         """Return the same counts; sums and differences of them are not held besides."""
