@@ -18,6 +18,7 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 
 Lengths = tuple[tuple[int, int], ...]
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
+WINDOW = (60, 10)
 
 
 class Kernel(NamedTuple):
@@ -53,6 +54,7 @@ class Case:
             "fp8" and "tokens", which add scales.
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
+        window: keys before and after the row's own that the feature "window" shows.
         num_qo, pair_cta, num_splits, softmax_scale: as in the call.
         head_dim_v: that of v where it is smaller, and rope columns of q and k lie beyond.
         rope: element type of these columns where they are tensors of their own.
@@ -67,6 +69,7 @@ class Case:
     heads: int = 4
     kv_heads: int = 2
     lengths: Lengths = ((40, 200), (3, 133), (0, 20), (37, 17))
+    window: tuple[int, int] = WINDOW
     num_qo: int | None = None
     pair_cta: bool = False
     head_dim_v: int = 0
@@ -90,6 +93,7 @@ class Case:
         parts = [dtype_name(self.dtype), depth, "+".join(sorted(self.features)) or "plain"]
         parts += [f"{self.num_qo}q"] if self.num_qo else []
         parts += ["pair"] * self.pair_cta
+        parts += [f"window{self.window[0]}x{self.window[1]}"] if self.window != WINDOW else []
         parts += [self.arch] if self.arch else []
         parts += [f"{dtype_name(self.rope)}_rope"] if self.rope else []
         parts += [f"splits{self.num_splits}"] if (self.num_splits or 1) > 1 else []
