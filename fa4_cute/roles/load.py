@@ -148,6 +148,7 @@ def wait_for_query_memory(
     elif tile == 0:
         slot = slot_after_scores(ctx, ring, state, 0)
         if isinstance(ctx.progress, LeadProgress):
+            # After one without key tiles the later slot is waited for: a wait too long, if any.
             led = slot_after_scores(ctx, ring, state, 1)
             slot = led.or_else(ctx.progress.last_lead > 0, slot)
         for qk_stage in range(ring.ring.num_qk_stages):

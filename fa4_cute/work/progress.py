@@ -135,7 +135,7 @@ class LeadProgress(ApartProgress):
 
     Attributes:
         unseen: key tiles that it has left out.
-        last_lead: how many it has left out of the latest query tile that had key tiles.
+        last_lead: how many it has left out of the latest query tile.
     """
 
     unseen: Int32 | int = 0
@@ -150,9 +150,8 @@ class LeadProgress(ApartProgress):
     ) -> "LeadProgress":
         """Return the counts after a query tile whose chains take ``num_tiles`` key tiles."""
         before = super().after(num_tiles, num_hidden + lead, lead)
-        last = Int32(cutlass.select_(num_tiles > 0, lead, self.last_lead))
         unseen = self.unseen + lead
-        return LeadProgress(before.loaded, before.tiles, before.hidden, unseen, last)
+        return LeadProgress(before.loaded, before.tiles, before.hidden, unseen, lead)
 
 
 START = Progress()
