@@ -58,7 +58,7 @@ Row = dict[str, Any]
 
 @cache
 def digest(kernel: str) -> str:
-    """What tells the PTX of a kernel from other PTX; its entry name, which may change, is masked."""
+    """What tells the PTX of a kernel from others; its entry name, which may change, is masked."""
     request = Launch(KERNELS[kernel][0]).request
     return sha256(request.ptx.replace(request.kernel, "KERNEL").encode()).hexdigest()[:16]
 
@@ -159,7 +159,8 @@ def recorded() -> dict[str, Row]:
 def save(rows: dict[str, Row]) -> None:
     """Put the rows into the record, in which those of other kernels stay."""
     merged = {**recorded(), **rows}
-    lines = [f"{json.dumps(name)}: {json.dumps(merged[name])}" for name in KERNELS if name in merged]
+    names = [name for name in KERNELS if name in merged]
+    lines = [f"{json.dumps(name)}: {json.dumps(merged[name])}" for name in names]
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

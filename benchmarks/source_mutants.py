@@ -208,8 +208,8 @@ def _run(found: Sequence[tuple[Fault, Edit]], given: argparse.Namespace) -> None
         tried = [] if given.trust else killers
         parts = [pool.submit(clean, (name,)) for name in tried]
         broken = {name: how for part in parts for name, how in part.result().items()}
-        for how in broken.values():
-            print(f"FAILS WITHOUT A FAULT {how}", flush=True)
+        for said in broken.values():
+            print(f"FAILS WITHOUT A FAULT {said}", flush=True)
         if broken:
             raise SystemExit(1)
         print(f"{len(tried)} probes and tests pass without a fault", flush=True)

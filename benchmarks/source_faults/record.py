@@ -94,7 +94,7 @@ def resolved(faults: Sequence[Fault]) -> tuple[list[tuple[Fault, Edit]], list[st
 
 
 def report(faults: Sequence[Fault], rows: dict[str, Row]) -> list[Row]:
-    """Return what the page of results says of every fault: its verdict, and whether it is of now."""
+    """Return what the page says of every fault: its verdict, and whether that is of now."""
     found, _ = resolved(faults)
     told = [(fault, edit, rows.get(str(fault))) for fault, edit in found]
     return [

@@ -9,10 +9,12 @@ from benchmarks.results_page import PAGE, SECTIONS, render, sections_of
 
 ROW = {"case": "one", "kernel": "KernelSpec", "verdict": "clean", "equal": True, "findings": []}
 MUTANTS = {
-    "a": {"kernel": "k_a", "ptx": "0123456789abcdef", "base": "", "shared": 0, "killed": 3, "total": 4,
+    "a": {"kernel": "k_a", "ptx": "0123456789abcdef", "base": "", "shared": 0,
+          "killed": 3, "total": 4,
           "classes": {"drop-wait": [3, 4]},
           "equivalent": {"nobody reads it": 1}, "unexplained": []},
-    "b": {"kernel": "k_b", "ptx": "fedcba9876543210", "base": "a", "shared": 1, "killed": 0, "total": 2,
+    "b": {"kernel": "k_b", "ptx": "fedcba9876543210", "base": "a", "shared": 1,
+          "killed": 0, "total": 2,
           "classes": {"drop-wait": [0, 2]},
           "equivalent": {"nobody reads it": 1}, "unexplained": ["drop-wait@3"]},
 }  # fmt: skip
