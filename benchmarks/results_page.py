@@ -91,8 +91,8 @@ def mutants_section(report: Report) -> Iterator[str]:
         f"{killed} of {total} synchronisation faults planted in PTX are found; {total - killed} "
         f"survive, {unexplained} of them without a reason. Some kernels share most of their "
         "statements with another one, their base: of those only a few of each class are at fault a "
-        "second time. A row holds for the PTX whose digest it has; `python -m benchmarks.mutants "
-        "--stale` names the kernels that are compiled to other PTX now."
+        "second time. A row holds for the PTX whose digest it has; the option `--stale` of "
+        "`benchmarks.mutants` names the kernels that are compiled to other PTX now."
     )
     cells = (
         (name, f"`{row['kernel']}`", row["killed"], row["total"], row["base"] or "-",
@@ -134,7 +134,8 @@ def source_section(report: Report) -> Iterator[str]:
         f"{by_tests} of them by tests, the others by tiny calls under all checkers; "
         f"{verdicts['argued']} survive with a reason, {others} without; {verdicts['not tried']} "
         f"have not been tried. {old} of these verdicts were given before the function of the "
-        "fault, or what has to find it, got its present text; of the others both are as they were."
+        "fault, or what has to find it, got its present text; of the others both are as they were, "
+        "though not always what the function calls."
     )
     folders: dict[str, Counter[str]] = defaultdict(Counter)
     for row in report:
