@@ -320,6 +320,10 @@ class Depth512MBars(MBars):
         """P is stored: all softmax threads arrive here, as does ``consumer_o_lo().release()``."""
         return Barrier(self.block, self.layout.po_lo_mbar())
 
+    def query_read(self) -> Barrier:
+        """All scores of the query tile are computed: Q of the next one may be loaded."""
+        return Barrier(self.block, self.layout.query_read_offset)
+
     def get_kv_mbars(self) -> StagedPipeline:
         """The ring of K/V slots."""
         return self._ring(self.layout.kv_ring)

@@ -96,6 +96,21 @@ class Depth512Loader:
             first = first.step()
         return state
 
+    def first_keys_early(self, state: RingState) -> RingState:
+        """Fill the slots of the first K and load Q in a persistent CTA whose O is staged nowhere.
+
+        All scores of the query tile before have read Q; its last softmax and P V are still to come.
+        """
+        ctx = self.ctx
+        wait_until_read(ctx)
+        for qk_stage in range(ctx.spec.config.num_qk_stages):
+            self.ring.acquire(state)
+            place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
+            self.query_stage(place, qk_stage)
+            load_slice(ctx, key_slice(ctx, qk_stage), Int32(0), place)
+            state = state.step()
+        return state
+
     def values(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of V of ``tile``: per o block, its key blocks."""
         config = self.ctx.spec.config
@@ -110,6 +125,14 @@ class Depth512Loader:
 
 
 @cute.jit
+def wait_until_read(ctx: Depth512Context) -> None:
+    """Wait until all scores of the query tile before have read Q."""
+    before = ctx.progress.outputs_of(ONLY_CHAIN)
+    if before > 0:
+        ctx.mbars.query_read().wait(before - 1)
+
+
+@cute.jit
 def load_work(ctx: Depth512Context) -> None:
     """Load the operands of one query tile."""
     loader = Depth512Loader.of(ctx)
@@ -117,7 +140,9 @@ def load_work(ctx: Depth512Context) -> None:
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         before = pages = TilePages.of(ctx, Int32(0))
-        if cutlass.const_expr(ctx.spec.variant.is_persistent):
+        if cutlass.const_expr(ctx.spec.writes_rows):
+            state = loader.with_pages(pages).first_keys_early(state)
+        elif cutlass.const_expr(ctx.spec.variant.is_persistent):
             state = loader.with_pages(pages).first_keys_again(state)
         else:
             state = loader.with_pages(pages).first_keys(state)

@@ -110,6 +110,9 @@ def issue_work(ctx: Depth512Context) -> None:
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             if step < num_tiles:
                 state = issuer.scores(state, step)
+                if cutlass.const_expr(ctx.spec.writes_rows):
+                    if step == num_tiles - 1:
+                        ctx.mbars.query_read().commit_mma()
             if step >= ctx.spec.value_lag:
                 state = issuer.outputs(state, step - ctx.spec.value_lag)
 

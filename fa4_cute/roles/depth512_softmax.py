@@ -61,8 +61,15 @@ def exchange(
 
 @cute.jit
 def wait_for_factor_read(ctx: Depth512Context, tile: Int32) -> None:
-    """Wait until the correction role has read the factor of ``tile``; tile 0 has none."""
-    if tile > 0:
+    """Wait until the correction role has read the factor of ``tile``; tile 0 has none.
+
+    Where that role writes O, the row sum of the query tile before came last until tile 1.
+    """
+    if cutlass.const_expr(ctx.spec.writes_rows):
+        step = ctx.factor_step(ONLY_CHAIN, cutlass.max(tile, 0))
+        if step >= 0:
+            ctx.mbars.producer_c().acquire_next(step)
+    elif tile > 0:
         ctx.mbars.producer_c().acquire_next(ctx.factor_step(ONLY_CHAIN, tile))
 
 
@@ -75,11 +82,16 @@ def wait_for_p(ctx: Depth512Context, tile: Int32) -> None:
 
     Without look-ahead the arrival of S says so already: its commit follows that P V. Before the
     first tile, this thread has waited for all P V of the query tile before. Where O of that was
-    staged over P, its store has read it: K of these scores was loaded only then.
+    staged over P, its store has read it: K of these scores was loaded only then. Where the
+    correction role writes O, it has not waited for the last one.
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
-        if tile > 0:
-            last = ctx.spec.config.num_o_blocks - 1
+        last = ctx.spec.config.num_o_blocks - 1
+        if cutlass.const_expr(ctx.spec.writes_rows):
+            step = ctx.step(ONLY_CHAIN, tile)
+            if step > 0:
+                ctx.mbars.consumer_o(last).wait(step - 1)
+        elif tile > 0:
             ctx.mbars.consumer_o(last).wait(ctx.step(ONLY_CHAIN, tile - 1))
 
 
@@ -197,12 +209,15 @@ def softmax_work(ctx: Depth512Context) -> None:
         wait_for_factor_read(ctx, num_tiles - 1)
     if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, row, row_sum, lambda mine, other: mine + other)
+    if cutlass.const_expr(ctx.spec.writes_rows):
+        publish_factor(ctx, row, row_sum, num_tiles)
     ctx = ctx.decode_again()
     row = Depth512Row(ctx)
     result = RowResult.of(ctx, row, row_max, row_sum)
     write_log_sum_exp_once(ctx, row, result)
-    write_output(ctx, row, result)
-    say_stored(ctx, ONLY_CHAIN)
+    if cutlass.const_expr(not ctx.spec.writes_rows):
+        write_output(ctx, row, result)
+        say_stored(ctx, ONLY_CHAIN)
 
 
 def softmax(ctx: Depth512Context) -> None:
