@@ -167,5 +167,7 @@ def load(ctx: Depth512Context) -> None:
     """
     progress = for_each_work(ctx, load_work)
     if ctx.spec.variant.is_persistent:
-        state = replace(ctx, progress=progress).ring_start(producer=True)
-        Depth512Loader.of(ctx).ring.drain(state)
+        ended = replace(ctx, progress=progress)
+        Depth512Loader.of(ctx).ring.drain(ended.ring_start(producer=True))
+        if ctx.spec.writes_rows:
+            wait_until_read(ended)
