@@ -6,6 +6,10 @@ before P V, from all threads of both CTAs and for every tile, also when no row n
 
 Edges: waits on ``C`` produced (factor published), ``O_mma_lo`` and ``O_mma_hi`` (P V of the tile
 before done); arrives on ``C`` consumed and on ``PO_lo`` and ``PO_hi`` of the leader.
+
+In a plain persistent pair it writes O, too: the row sum comes as one factor more. The softmax is at
+the next query tile meanwhile, and P V of that waits for ``O rescaled``, which this role says only
+when it has read O.
 """
 
 import cutlass
@@ -89,7 +93,7 @@ def write_work(ctx: Depth512Context) -> None:
     if num_tiles > 0:
         total = taken_factor(ctx, num_tiles)
     write_output(ctx, row, RowResult(Float32(0.0), total, Float32(1.0)))
-    # This thread overwrites nothing that it has not read, and what it reads is its own lane's.
+    # What is read here is overwritten after the arrival with which this thread begins the next one.
     tmem.fence_before_thread_sync()
 
 

@@ -5,7 +5,8 @@ both count on the leader's barriers, and only the leader expects them; the peer'
 which leaves the count negative but the phase open. A ring slot is free in a CTA when the MMAs have
 read it in both, because their commit arrives in both.
 
-Edges: expects (leader) and fills ``KV full``; waits on ``KV empty``.
+Edges: expects (leader) and fills ``KV full``; waits on ``KV empty``, in a persistent pair on
+``stored``, or ``Q_read`` where it is plain.
 """
 
 from dataclasses import dataclass, replace
@@ -99,10 +100,10 @@ class Depth512Loader:
     def first_keys_early(self, state: RingState) -> RingState:
         """Fill the slots of the first K and load Q in a persistent CTA whose O is staged nowhere.
 
-        All scores of the query tile before have read Q; its last softmax and P V are still to come.
+        All scores of the query tile before are enough; its last softmax and P V are still to come.
         """
         ctx = self.ctx
-        wait_until_read(ctx)
+        wait_for_query_memory(ctx)
         for qk_stage in range(ctx.spec.config.num_qk_stages):
             self.ring.acquire(state)
             place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
@@ -125,8 +126,8 @@ class Depth512Loader:
 
 
 @cute.jit
-def wait_until_read(ctx: Depth512Context) -> None:
-    """Wait until all scores of the query tile before have read Q."""
+def wait_for_query_memory(ctx: Depth512Context) -> None:
+    """Wait until all scores of the query tile before have read Q, over which nothing is staged."""
     before = ctx.progress.outputs_of(ONLY_CHAIN)
     if before > 0:
         ctx.mbars.query_read().wait(before - 1)
@@ -161,8 +162,8 @@ def load_work(ctx: Depth512Context) -> None:
 def load(ctx: Depth512Context) -> None:
     """Run the load role: one warp, one elected lane issues.
 
-    At its end it waits until every slot has been read. The commits that say so are not waited for
-    otherwise, and none may reach a CTA that has ended. The last one follows from the last
+    At its end it waits until every slot has been read, and Q. The commits that say so are not waited
+    for otherwise, and none may reach a CTA that has ended. The last one follows from the last
     ``O_mma`` only where signals keep their order.
     """
     progress = for_each_work(ctx, load_work)
@@ -170,4 +171,4 @@ def load(ctx: Depth512Context) -> None:
         ended = replace(ctx, progress=progress)
         Depth512Loader.of(ctx).ring.drain(ended.ring_start(producer=True))
         if ctx.spec.writes_rows:
-            wait_until_read(ended)
+            wait_for_query_memory(ended)

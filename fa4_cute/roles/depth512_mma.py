@@ -6,7 +6,7 @@ tile n.
 
 Edges: waits on ``KV full``, ``S consumed`` (scores in registers), ``PO_lo`` (P stored, O_lo
 rescaled) and ``PO_hi``; commits ``KV empty``, ``S produced``, ``O_mma_lo`` and ``O_mma_hi`` in both
-CTAs.
+CTAs, and ``Q_read`` after the last scores of a query tile where the load role waits for it.
 """
 
 from dataclasses import dataclass

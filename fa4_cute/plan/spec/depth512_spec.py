@@ -86,7 +86,7 @@ class Depth512Spec(CommonSpec):
             with_features(config, variant),
             dynamic=variant.is_dynamic,
             p_in_memory=keeps_p_in_memory(variant),
-            writes_rows=writes_rows(variant),
+            writes_rows=_writes_rows(variant),
         )
         refuse(unsupported_reason(config))
         schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
@@ -154,7 +154,5 @@ class Depth512Spec(CommonSpec):
                 yield "O", step - self.value_lag
 
 
-def writes_rows(variant: Variant) -> bool:
-    """Return whether a pair's O goes row by row from the registers of its correction role."""
-    plain = is_plain(replace(variant, scheduler=Scheduler.TILE))
-    return variant.is_persistent and plain
+def _writes_rows(variant: Variant) -> bool:
+    return variant.is_persistent and is_plain(replace(variant, scheduler=Scheduler.TILE))
