@@ -19,10 +19,10 @@ HEAD: Final = f"""## Where a row is below {WANTED}, or open, and why
 Of each problem the column that is nearest, or ahead, among those with a ratio below {WANTED} or a
 band that crosses 1. **At most** is what a perfect kernel of the same tiles would gain: its cycles
 over those in which the MMAs keep the busiest SM busy, or the bytes that must come from memory keep
-that. Query tiles are whole, whoever gives them out: without a mask 2,048 of them keep one of 148
-SMs busy for 14, not 13.84. With a mask the busiest SM has the average, or the longest tile. Starts,
-ends and all other waits count as gained, so no kernel gets all of it; one of other tiles, or that
-splits keys, might.
+that. Query tiles are whole, so without a mask one of 148 SMs has 14 of 2,048 tiles, whoever gives
+them out, where the average has 13.84; with a mask it has the average and the longest tile at least.
+That holds for both sides. Starts, ends and all other waits count as gained, so no kernel gets all
+of it; one with other tiles, or with keys in splits, may gain more.
 **Needed** is what this package's kernel would have to gain for {WANTED} with its whole band above
 1. Where more is needed than can be had, the limit is reached; elsewhere there is room that this
 package does not use. Exponentials are no limit, as polynomials can take their place; the busiest
