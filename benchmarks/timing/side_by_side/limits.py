@@ -18,16 +18,16 @@ HEAD: Final = f"""## Where a row is below {WANTED}, or open, and why
 
 Of each problem the column that is nearest, or ahead, among those with a ratio below {WANTED} or a
 band that crosses 1. **At most** is what a perfect kernel of the same tiles would gain: its cycles
-over those in which the MMAs keep the busiest SM busy, or the bytes that must come from memory keep
-that. Query tiles are whole, so without a mask one of 148 SMs has 14 of 2,048 tiles, whoever gives
-them out, where the average has 13.84; with a mask it has the average and the longest tile at least.
-That holds for both sides. Starts, ends and all other waits count as gained, so no kernel gets all
-of it; one with other tiles, or with keys in splits, may gain more.
+over those in which the busiest SM's tensor core works, or memory moves the bytes that must come
+from it. Query tiles are whole, so without a mask one of 148 SMs has 14 of 2,048, whoever gives them
+out, where the average has 13.84; with a mask it has the average and the longest tile at least. That
+holds for both sides alike. Starts, ends and all other waits count as gained, so no kernel gets all
+of it; one with other tiles, or whose last tiles are split by keys, may gain more.
 **Needed** is what this package's kernel would have to gain for {WANTED} with its whole band above
 1. Where more is needed than can be had, the limit is reached; elsewhere there is room that this
 package does not use. Exponentials are no limit, as polynomials can take their place; the busiest
-unit is that of the code as it is. An SM has no CTA while the launch begins, and where it waits
-for the last ones. All shares are with the chip's own values.
+unit is that of the code as it is, on average of all SMs. An SM has no CTA while the launch begins,
+and where it waits for the last ones. All shares are with the chip's own values.
 """
 
 
@@ -128,7 +128,8 @@ def sentence(cells: Sequence[Cell]) -> str:
         f"{most} is the most that could be gained; {needed} is needed: "
     )
     if first.limited:
-        return text + f"**{WANTED} cannot be reached.**"
+        these = " with these tiles" if unit == MMAS else ""
+        return text + f"**{WANTED} cannot be reached{these}.**"
     room = f"{text}**there is room.** The busiest unit of this code: {', '.join(busiest(cells))}"
     if unit == "HBM":
         return f"{room}."

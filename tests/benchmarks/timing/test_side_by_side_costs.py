@@ -15,8 +15,8 @@ from benchmarks.timing.side_by_side.extents import (
     AMPLIFIED,
     Costs,
     Executed,
-    Layout,
     Extent,
+    Layout,
     amplified,
     columns,
     uneven,
@@ -123,9 +123,7 @@ def test_a_fit_that_does_not_hold_has_a_residue() -> None:
         ([5.0, 5.0, 6.0], 2, 10 / 8),  # one has two, 5 + 5 at least
     ],
 )
-def test_the_busiest_place_has_whole_tiles(
-    work: list[float], places: int, least: float
-) -> None:
+def test_the_busiest_place_has_whole_tiles(work: list[float], places: int, least: float) -> None:
     assert uneven(work, places) == pytest.approx(least)
 
 

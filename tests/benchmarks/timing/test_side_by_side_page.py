@@ -121,7 +121,8 @@ def test_a_limit_is_reached_where_more_is_needed_than_the_mmas_leave() -> None:
     assert "Of 4 problems 3 are short: at 1 the limit is reached, at 2 there is room." in text
     assert (
         "* bf16 d128 all, 1,024: 1.010 beside FA4, CUDA 12. The MMAs alone take 98 % of the time, "
-        "so 1.02 is the most that could be gained; 1.040 is needed: **1.05 cannot be reached.**"
+        "so 1.02 is the most that could be gained; 1.040 is needed: "
+        "**1.05 cannot be reached with these tiles.**"
     ) in text
     assert "d64 all, 1,024: 1.020" in text
     assert (
@@ -154,7 +155,7 @@ def test_query_tiles_are_whole_on_both_sides() -> None:
     ours["uneven"], theirs["uneven"] = 1.02, 1.2
     text = limits_of([ours, theirs])
     assert "take 97 % of the time, so 1.03 is the most that could be gained" in text
-    assert "**1.05 cannot be reached.**" in text
+    assert "**1.05 cannot be reached with these tiles.**" in text
     assert "| MMAs 96.9% | at most 1.032 | MMAs 60.0% | at most 1.667 |" in text
 
 
