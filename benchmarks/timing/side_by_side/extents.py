@@ -222,8 +222,8 @@ def uneven(work: Sequence[float], places: int) -> float:
     Args:
         work: of each piece; none is shared between places. places: that take them.
     """
-    mean = sum(work) / places
-    return max(mean, max(work), -(-len(work) // places) * min(work)) / mean
+    mean, most = sum(work) / places, -(-len(work) // places)
+    return max(mean, *work, most * min(work)) / mean
 
 
 def moving(count: float, draw: Draw) -> float:
