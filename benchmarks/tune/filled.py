@@ -35,7 +35,7 @@ def cycles(column: str, problem: str) -> int:
 def cost(kernel: str, scheduler: str, what: str) -> int:
     """Cycles of a CTA's start, of a query tile or of some keys, of a kernel's record."""
     (record,) = (record for record in json.loads(FILE.read_text()) if record["name"] == kernel)
-    own = record[scheduler][0]
+    own: list[float] = record[scheduler][0]
     if what in PARTS:
         return round(own[PARTS.index(what)])
     return round(own[2] * int(what.replace(",", "")))
