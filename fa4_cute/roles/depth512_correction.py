@@ -19,9 +19,9 @@ from ..device.lanes import lane_address, row_in_group
 from ..device.math.rescale import rescale_columns
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
-from ..plan.compute.depth512_lanes import row_of_lane
 from ..output.depth512 import write_output
 from ..output.row_result import RowResult
+from ..plan.compute.depth512_lanes import row_of_lane
 from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row, row_slot
 from ..work.persistent import for_each_work, wait_until_stored
 

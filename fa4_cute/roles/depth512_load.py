@@ -162,9 +162,9 @@ def load_work(ctx: Depth512Context) -> None:
 def load(ctx: Depth512Context) -> None:
     """Run the load role: one warp, one elected lane issues.
 
-    At its end it waits until every slot has been read, and Q. The commits that say so are not waited
-    for otherwise, and none may reach a CTA that has ended. The last one follows from the last
-    ``O_mma`` only where signals keep their order.
+    At its end it waits until every slot has been read, and Q. The commits that say so are not
+    waited for otherwise, and none may reach a CTA that has ended. The last one follows from the
+    last ``O_mma`` only where signals keep their order.
     """
     progress = for_each_work(ctx, load_work)
     if ctx.spec.variant.is_persistent:
