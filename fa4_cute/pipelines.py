@@ -269,7 +269,7 @@ class FA4MiscMBars(MBars):
 
 @dataclass(frozen=True)
 class Depth512MBars(MBars):
-    """The barriers of the kernel for head dims above 192; table: ``plan.barriers.depth512_mbars``."""
+    """The barriers of the kernel for wide heads; table: ``plan.barriers.depth512_mbars``."""
 
     layout: Depth512MBarsLayout
 
@@ -306,7 +306,7 @@ class Depth512MBars(MBars):
         return RolePipeline(self.block, self.layout.consumer_o_hi())
 
     def producer_o(self, o_block: int) -> RolePipeline:
-        """``producer_o_lo`` or ``producer_o_hi``, by the number of the O block: low and high half."""
+        """``producer_o_lo`` or ``producer_o_hi``, by the number of the O block, low or high."""
         return self.producer_o_hi() if o_block else self.producer_o_lo()
 
     def consumer_o(self, o_block: int) -> RolePipeline:
