@@ -40,8 +40,8 @@ def killer(name: str) -> str:
         probe = import_module("testing.probes").PROBES[name]
         return json.dumps(asdict(probe), default=_plain)
     place = ROOT / name.partition("::")[0]
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    return "\n".join(file.read_text() for file in files)
+    texts = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    return "\n".join(path.read_text() for path in texts)
 
 
 def _plain(value: Any) -> Any:
