@@ -155,6 +155,10 @@ class MmaIssuer:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
             self.scores(1, stage, own, lead.tile_of_second(self.ctx, tile))
             lead.free(self.ctx, self.k_ring, own, 1, stage)
+        if wait_for_query and self.ctx.order.starts_apart:
+            # The first P of chain 1 waits for the second reading of S0, and must not take the
+            # phase before the first for it.
+            lead.wait_for_first_reading(self.ctx)
         self.ctx.mbars.producer_s(1).commit_mma()
 
     def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
@@ -200,14 +204,6 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 
 
 @cute.jit
-def pass_values(issuer: MmaIssuer, v: RingState, own: RingState, tile: Int32) -> None:
-    """Free chain 0's last V and wait for chain 1's ``own`` of number ``tile``, if it leads."""
-    if issuer.ctx.work.lead > 0:
-        issuer.release_last_values(v)
-        issuer.wait_values(own, tile, last=True)
-
-
-@cute.jit
 def issue_ahead(ctx: KernelContext) -> None:
     """Issue for two Q tiles whose P cross: S of a key tile before P V of the one before.
 
@@ -221,9 +217,9 @@ def issue_ahead(ctx: KernelContext) -> None:
         issuer.second_chain(k, Int32(0), wait_for_query=True)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            if tile == 1:
-                ctx.mbars.scores_read(0).wait(ctx.step(0, Int32(0)))
-                tmem.fence_after_thread_sync()
+            if cutlass.const_expr(not order.starts_apart):
+                if tile == 1:
+                    lead.wait_for_first_reading(ctx)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.first_chain(k, tile)
@@ -257,7 +253,9 @@ def issue_ahead(ctx: KernelContext) -> None:
             else:
                 if cutlass.const_expr(order.starts_apart):
                     own = lead.values_of_second(ctx, v, last=True)
-                    pass_values(issuer, v, own, num_tiles)
+                    if ctx.work.lead > 0:
+                        issuer.release_last_values(v)
+                        issuer.wait_values(own, num_tiles, last=True)
                     v = own
                 issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
         if cutlass.const_expr(order.ends_apart and ctx.spec.variant.is_persistent):
