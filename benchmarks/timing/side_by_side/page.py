@@ -58,10 +58,9 @@ cause should not act there; that is an argument and no measurement.
   of 4 and 16 sequences, and then the {launches} launches of all {rows} rows of decoding and packed
   sequences ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than the
   line `.version`. Of 31 of the 48 machine code by 13.4 was compared too, and is the same. So no
-  ratio moves. The rows of FlashAttention-4
-  at d64, and of this package at d128 all, were made again by those for CUDA 13: equal in every
-  draw. To have them: `pip install --no-deps --target F` with `nvidia-cutlass-dsl` and its
-  `-libs-base`, `-libs-core` and `-libs-cu13`, all 4.8.1, and
+  ratio moves. The rows of FlashAttention-4 at d64, and of this package at d128 all, were made again
+  by those for CUDA 13: equal in every draw. To have them: `pip install --no-deps --target F` with
+  `nvidia-cutlass-dsl` and its `-libs-base`, `-libs-core` and `-libs-cu13`, all 4.8.1, and
   `PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
 """
 
