@@ -54,13 +54,13 @@ class Case:
             "fp8" and "tokens", which add scales.
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
-        window: keys before and after the row's own that the feature "window" shows.
         num_qo, pair_cta, num_splits, softmax_scale: as in the call.
         head_dim_v: that of v where it is smaller, and rope columns of q and k lie beyond.
         rope: element type of these columns where they are tensors of their own.
         growth: scores rise by it from key to key, so that the maximum moves in every tile.
         sharpness: factor of the queries, which also moves the maxima.
         arch: architecture of the kernel; None for that of the device.
+        window: keys before and after the row's own that the feature "window" shows.
     """
 
     features: frozenset[str] = frozenset()
@@ -69,7 +69,6 @@ class Case:
     heads: int = 4
     kv_heads: int = 2
     lengths: Lengths = ((40, 200), (3, 133), (0, 20), (37, 17))
-    window: tuple[int, int] = WINDOW
     num_qo: int | None = None
     pair_cta: bool = False
     head_dim_v: int = 0
@@ -79,6 +78,7 @@ class Case:
     growth: float = 0.0
     sharpness: float = 1.0
     arch: str | None = None
+    window: tuple[int, int] = WINDOW
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> Case:
