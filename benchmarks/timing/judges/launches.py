@@ -176,6 +176,7 @@ def extents(t: Tensors) -> Iterator[Extent]:
 
 
 def executed(request: LaunchRequest, clusters: Sequence[int]) -> Any:
+    """The recording of some clusters of a launch; the others are not executed."""
     with recording(clusters, others=False) as launches:
         run(request, RunOptions(mode="fast"))
     return launches[0]

@@ -1,11 +1,12 @@
 """When CTAs of a launch begin and end, and where: by the clock of their SM, and by nanoseconds.
 
-Clocks of SMs differ. `ticks` says when each SM saw the timer of all of them step, before and after
-a launch: with two such steps an SM's clock is told in nanoseconds, and CTAs of all SMs are compared.
+Clocks of SMs differ by numbers that stay. `ticks` says when each SM saw the timer of all of them
+step, before and after a launch: so these numbers are known, twice, and CTAs of all SMs compared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
@@ -109,30 +110,35 @@ class Seen:
         return cls(rows[:, 0].astype(np.int64), wide[:, 0], wide[:, 1], wide[:, 2])
 
 
-def aligned(first: Seen, last: Seen, cta: Seen) -> npt.NDArray[np.float64]:
-    """Begins of CTAs in cycles since the first one, all SMs by one clock.
-
-    `first`, `last`: ticks before and after. An SM's clock less the timer, in cycles, is its offset;
-    all SMs have one frequency, the median of what they say.
-
-    Raises:
-        ValueError: an SM of a CTA saw no tick before.
-    """
+def rate(first: Seen, last: Seen) -> float:
+    """Cycles of a nanosecond, from the ticks before and after."""
     both = {sm: k for k, sm in enumerate(last.sm.tolist())}
     pairs = [(k, both[sm]) for k, sm in enumerate(first.sm.tolist()) if sm in both]
-    rates = [
+    passed = [
         (last.begin[b] - first.begin[a]) / (last.nanoseconds[b] - first.nanoseconds[a])
         for a, b in pairs
     ]
-    rate, zero = float(np.median(rates)), int(first.nanoseconds.min())
-    offsets = {
-        int(sm): float(clock) - rate * float(nanoseconds - zero)
-        for sm, clock, nanoseconds in zip(first.sm, first.begin, first.nanoseconds, strict=True)
-    }
-    missing = sorted(set(cta.sm.tolist()) - offsets.keys())
+    return float(np.median(passed))
+
+
+def offsets(seen: Seen, cycles: float) -> dict[int, float]:
+    """How far the clock of each SM is before that of the first, at `cycles` a nanosecond."""
+    since = (seen.nanoseconds - seen.nanoseconds[0]).astype(float) * cycles
+    own = (seen.begin - seen.begin[0]).astype(float) - since
+    return dict(zip(seen.sm.tolist(), own.tolist(), strict=True))
+
+
+def aligned(ahead: Mapping[int, float], cta: Seen) -> npt.NDArray[np.float64]:
+    """Begins of CTAs in cycles since the first one, by one clock.
+
+    Raises:
+        ValueError: an SM of a CTA saw no tick.
+    """
+    missing = sorted(set(cta.sm.tolist()) - ahead.keys())
     if missing:
         raise ValueError(f"ticks: SMs {missing} saw none")
-    at = np.array([clock - offsets[int(sm)] for sm, clock in zip(cta.sm, cta.begin, strict=True)])
+    begins = cta.begin - cta.begin[0]
+    at = np.array([clock - ahead[int(sm)] for sm, clock in zip(cta.sm, begins, strict=True)])
     return np.asarray(at - at.min())
 
 
@@ -147,14 +153,17 @@ def gaps(cta: Seen, resident: int) -> npt.NDArray[np.int64]:
 
 
 def answer(asked: Starts, first: Words, last: Words, found: Words) -> dict[str, Any]:
-    """What is kept of a launch: SM and begin of each CTA, percentiles of what lies between."""
-    cta = Seen.of(found)
-    begins = aligned(Seen.of(first), Seen.of(last), cta)
-    between = gaps(cta, asked.resident)
+    """What is kept of a launch: SM and begin of each CTA, how sure that is, gaps."""
+    cta, before, after = Seen.of(found), Seen.of(first), Seen.of(last)
+    cycles = rate(before, after)
+    ahead, later = offsets(before, cycles), offsets(after, cycles)
+    moved = np.array([later[sm] - ahead[sm] for sm in ahead.keys() & later.keys()])
+    begins, between = aligned(ahead, cta), gaps(cta, asked.resident)
     of_first = begins[: min(asked.grid, SMS * asked.resident)]
     return {
         "name": asked.name,
         "sms": cta.sm.tolist(),
+        "offsets moved": np.percentile(moved - np.median(moved), PERCENT).round().tolist(),
         "begins": begins.round().astype(int).tolist(),
         "first of a place": np.percentile(of_first, PERCENT).round().tolist(),
         "gap": np.percentile(between, PERCENT).round().tolist() if len(between) else [],

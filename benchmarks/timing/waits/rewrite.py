@@ -55,10 +55,10 @@ def _loop(lines: Sequence[str], at: int) -> tuple[int, int]:
     while first >= 0 and _NO_CODE.match(lines[first]):
         first -= 1
     label = _LABEL.match(lines[first])
-    after = [k for k in range(at + 1, at + LOOK) if not _NO_CODE.match(lines[k])]
+    after = [k for k in range(at + 1, min(at + LOOK, len(lines))) if not _NO_CODE.match(lines[k])]
     if done and label and after:
-        again = rf"\s*@!{re.escape(done[1])}\s+bra(\.uni)?\s+{re.escape(label[1])};"
-        out = re.match(rf"\s*@{re.escape(done[1])}\s+bra(\.uni)?\s+([\w$]+);", lines[after[0]])
+        again = rf"\s*@!{re.escape(done[1])}\s+bra(\.uni)?\s+{re.escape(label[1])};\s*$"
+        out = re.match(rf"\s*@{re.escape(done[1])}\s+bra(\.uni)?\s+([\w$]+);\s*$", lines[after[0]])
         if re.match(again, lines[after[0]]):
             return first, after[0]
         for k in after if out else ():
