@@ -23,6 +23,7 @@ from unittest import mock
 
 from benchmarks.timing.judges.launches import begin
 from benchmarks.timing.judges.predictions import CHIP, PREDICTED, everything, kept
+from benchmarks.timing.judges.what_if_table import AIM
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import happenings
 from sm100sim.timing.model.happenings import Happening
@@ -32,7 +33,6 @@ from sm100sim.timing.records import Action, DynamicEvent, LaunchTrace
 FOUND: Final = PREDICTED.with_name("what_if.json")
 MEASURED: Final = PREDICTED.parent.with_name("h200_cycles.json")
 LATER: Final = PREDICTED.with_name("later.json")
-AIM: Final = "Triton attention: Triton attention d128-2048 128 × 64, 2 stages, 8 warps"
 AS_IT_IS: Final = "as it is"
 ALL_WAIT: Final = "who shares rows that come from memory waits for memory too"
 MOST: Final = {
@@ -119,13 +119,13 @@ def main() -> None:
     asked = parser.parse_args()
     begin()
     cases = dict(traces(asked.traces, asked.only))
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"cases": [*cases], "changes": {}}
 
     def keep(name: str, values: Mapping[str, float]) -> None:
-        cycles = {key: round(cycles_of(launch, values)) for key, launch in cases.items()}
-        found[name] = {"values": dict(values), "cycles": cycles}
-        print(name, dict(values), cycles.get(AIM), flush=True)
-        asked.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        cycles = [round(cycles_of(launch, values)) for launch in cases.values()]
+        found["changes"][name] = {"values": dict(values), "cycles": cycles}
+        print(name, dict(values), flush=True)
+        asked.out.write_text(json.dumps(found, ensure_ascii=False) + "\n")
 
     keep(AS_IT_IS, {})
     with all_wait():
