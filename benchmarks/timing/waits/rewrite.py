@@ -61,8 +61,9 @@ def _loop(lines: Sequence[str], at: int) -> tuple[int, int]:
         out = re.match(rf"\s*@{re.escape(done[1])}\s+bra(\.uni)?\s+([\w$]+);\s*$", lines[after[0]])
         if re.match(again, lines[after[0]]):
             return first, after[0]
-        for k in after if out else ():
-            if (found := _LABEL.match(lines[k])) and found[1] == out[2]:  # type: ignore[index]
+        leave = out[2] if out else ""
+        for k in after:
+            if (found := _LABEL.match(lines[k])) and found[1] == leave:
                 return first, k
     raise ValueError(f"line {at + 1}: {lines[at].strip()}: no loop of a known form is around it")
 
