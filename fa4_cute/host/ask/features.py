@@ -94,7 +94,7 @@ class Features:
             "seqused_k": self.used_k,
             "page_table": bool(self.page_size),
             "num_splits": self.count > 1,
-            "split": self.partition is Partition.CLUSTER,
+            "split": self.partition in (Partition.CLUSTER, Partition.LAST),
             "scheduler": self.scheduler is Scheduler.PERSISTENT,
             "scheduler='dynamic'": self.scheduler is Scheduler.DYNAMIC,
             "q_scale": self.token_scales,

@@ -58,7 +58,7 @@ class Call:
 
     def splits(self, problem: Problem) -> Splits | None:
         """Return what is to be combined, or None without splits."""
-        if not self.partial:
+        if not problem.variant.is_combined:
             return None
         return splits_of(combine_spec(problem), self.partial, self.out, self.lse)
 
@@ -151,6 +151,8 @@ def describe_call(
     q, k, v = map(operand_of, inputs)
     out, lse = outputs_of(problem, inputs[0], given)
     partial = new_partial(problem, out) if problem.variant.is_split else ()
+    if problem.variant.last_joins:
+        partial += (new_counters(problem, out),)
     rope_inputs = (tensors.q_rope, tensors.k_rope)
     rope = tuple(operand_of(tensor) for tensor in rope_inputs if tensor is not None)
     described = AttentionCall(
@@ -179,6 +181,16 @@ def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
     rows = (problem.features.count, out[..., 0].numel())
     depth = (*rows, problem.head_dim_v)
     return tuple(torch.empty(s, dtype=torch.float32, device=out.device) for s in (depth, rows))
+
+
+def new_counters(problem: Problem, out: Any) -> Any:
+    """Return counters of the query tiles, 0: the CTAs that have written their partial results."""
+    return torch.zeros(most_query_tiles(problem), dtype=torch.int32, device=out.device)
+
+
+def most_query_tiles(problem: Problem) -> int:
+    """Return the most query tiles that a launch may have with one Q tile to a CTA."""
+    return problem.batch * problem.num_q_heads * -(-problem.seqlen_q // 16)
 
 
 def _as_rank_4(tensor: Any) -> Any:
@@ -217,8 +229,9 @@ def _of_splits(partial: tuple[Any, ...]) -> dict[str, int]:
     """Return the parameters of a split; none without partial results."""
     if not partial:
         return {}
-    partial_o, partial_lse = partial
+    partial_o, partial_lse, *counters = partial
     return {
+        **{"counters": tensor.data_ptr() for tensor in counters},
         "num_splits": partial_lse.shape[0],
         "partial_rows": partial_lse.shape[1],
         "partial_o": partial_o.data_ptr(),

@@ -67,6 +67,12 @@ SPLIT_RULES: Final = (
         lambda _: "as asked for",
     ),
     SplitRule(
+        "last CTA on request",
+        Partition.LAST,
+        lambda work: work.asked is Partition.LAST,
+        lambda _: "as asked for",
+    ),
+    SplitRule(
         "workspace on request",
         Partition.WORKSPACE,
         lambda work: work.asked is Partition.WORKSPACE,
@@ -113,7 +119,11 @@ class SplitChoice:
     @property
     def text(self) -> str:
         """The decision in words."""
-        where = {Partition.CLUSTER: "in a cluster", Partition.WORKSPACE: "in a workspace"}
+        where = {
+            Partition.CLUSTER: "in a cluster",
+            Partition.WORKSPACE: "in a workspace",
+            Partition.LAST: "by the last CTA",
+        }
         return f"keys split in {self.num_splits}, joined {where[self.partition]}: {self.reason}"
 
 

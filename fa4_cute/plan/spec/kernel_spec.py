@@ -69,7 +69,7 @@ class KernelSpec(CommonSpec):
         """
         variant = variant_of(variant, causal=causal, return_lse=return_lse)
         if num_qo is None:
-            num_qo = 1 if variant.in_cluster else 2
+            num_qo = 1 if variant.in_cluster or variant.last_joins else 2
         config = FA4Config.for_attention(
             dtype,
             head_dim,
