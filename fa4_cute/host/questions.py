@@ -270,7 +270,9 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("a scale for every token of q and k: scores are multiplied by both first")
     if variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
-    if variant.is_split:
+    if variant.last_joins:
+        lines.append("keys are split; the last CTA of a query tile weighs the partial results")
+    if variant.is_combined:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.in_cluster:
         lines.append("keys are split; the CTAs of a cluster add up their results, a band each")
@@ -315,7 +317,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     specs: dict[AttentionSpec | CombineSpec, None] = {}
     for choice, sizes in zip(choices, described, strict=True):
         specs[choice.spec] = None
-        if choice.spec.variant.is_split:
+        if choice.spec.variant.is_combined:
             specs[combine_spec(_described(**sizes))] = None
     return [cache.compiled(spec).kernel_name for spec in specs]
 

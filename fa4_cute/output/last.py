@@ -20,9 +20,8 @@ from ..device import ids
 from ..device.memory import gmem
 from ..device.registers import DEVICE
 from ..device.sync import barriers
-from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import WRITTEN
-from ..plan.facts.hardware import WARPS_PER_GROUP
+from ..plan.config.prediction import ROWS_AT_ONCE
 from ..work.context import KernelContext, query_head
 from ..work.tile import num_splits_of
 from . import row_store
@@ -82,7 +81,5 @@ def join_if_last(ctx: KernelContext) -> None:
     if is_last(ctx) != 0:
         positions = ctx.work.sequence.seqlen_q - ctx.work.position
         count = DEVICE.minimum(positions, ctx.spec.tile_positions) * ctx.spec.rows_per_position
-        for index in cutlass.range(
-            ids.warp_index(), count, NUM_CHAINS * WARPS_PER_GROUP, unroll=1
-        ):
+        for index in cutlass.range(ids.warp_index(), count, ROWS_AT_ONCE, unroll=1):
             join_row(ctx, index)

@@ -61,7 +61,7 @@ JOIN: Final = NamedBarrier(
     4, "join", "both groups have deposited their row values in S", NUM_CHAINS * WARP_GROUP_THREADS
 )
 WRITTEN: Final = NamedBarrier(
-    5, "written", "the CTA's partial results are written, and counted", NUM_CHAINS * WARP_GROUP_THREADS
+    5, "written", "partial results are written, or counted", NUM_CHAINS * WARP_GROUP_THREADS
 )
 EXCHANGE: Final = NamedBarrier(
     1, "exchange", "the two warps that hold the same 32 rows have met", 2 * WARP_THREADS, 2

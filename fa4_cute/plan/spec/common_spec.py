@@ -13,7 +13,6 @@ from ..config.sm90_config import SM90Config
 from ..facts.dtypes import DType
 from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, SwizzleMode
 from ..masks.masks import CAUSAL, NULL
-from .combine_spec import CombineSpec
 from .extras import Extras
 from .params import KERNEL_PARAMS, KernelParams, extended
 from .register_tuning import ScoreLoads, is_plain
@@ -107,11 +106,6 @@ class CommonSpec(ABC):
     def output_dtype(self) -> DType:
         """Element type of O."""
         return self.config.qkv_dtype.output
-
-    @property
-    def combine_spec(self) -> CombineSpec:
-        """How rows of split keys are put together."""
-        return CombineSpec(self.output_dtype, self.output_depth, self.return_lse, self.arch)
 
     @property
     def output_swizzle(self) -> SwizzleMode:
