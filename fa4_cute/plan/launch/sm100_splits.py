@@ -154,6 +154,21 @@ def choose_blackwell_splits(
     return BlackwellSplits(KeySplits(best, told), load.joined(best))
 
 
+def cycles_of_last(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_splits: int, num_sms: int
+) -> int:
+    """Return how long the last CTA of a query tile joins splits when all keys have been read.
+
+    It is 0 where it joins none, or nothing is predicted.
+    """
+    row = _decoding_row_of(spec)
+    if row is None or not spec.variant.last_joins:
+        return 0
+    assert isinstance(spec, KernelSpec)
+    load = SplitLoad.of(spec, sizes, num_sms, row)
+    return load.joining_cycles(num_splits, Partition.LAST)
+
+
 def _knows_lengths(variant: Variant) -> bool:
     """Whether every sequence has as many queries and keys as the host counts with."""
     return not (variant.used_k or variant.page_size or variant.ragged_q)
