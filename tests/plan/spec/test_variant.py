@@ -172,7 +172,8 @@ def test_contradictions() -> None:
 
 def test_splits_are_combined_by_a_second_kernel_or_by_the_last_cta() -> None:
     by_kernel, by_last = (Variant(partition=p) for p in (Partition.WORKSPACE, Partition.LAST))
-    assert by_kernel.is_split and by_last.is_split
+    assert by_kernel.is_split
+    assert by_last.is_split
     assert (by_kernel.is_combined, by_kernel.last_joins) == (True, False)
     assert (by_last.is_combined, by_last.last_joins) == (False, True)
     assert set(by_last.extra_names) - set(by_kernel.extra_names) == {"o", "counters"}
