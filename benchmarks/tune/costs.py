@@ -128,11 +128,11 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
     (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
     # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
-    once = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
+    joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
     rows = TWICE // 4, 4, 1
     (twice,) = launches(DECODED_KEYS[0] * COMBINED[0], COMBINED[0], "last", rows)
     record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "last": []}
-    for draw, one, a, b, c in zip(maker.draws, few, *once, twice, strict=True):
+    for draw, one, a, b, c in zip(maker.draws, few, *joining, twice, strict=True):
         split = (b - a) / (COMBINED[1] - COMBINED[0])
         more = c - a
         # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
@@ -141,14 +141,13 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
         record["last"].append((a - one - more + fence, split, more - split * COMBINED[0]))
     queries, heads = PROMPT
     prompt = launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
-    starts = [draw["launch_cycles"] for draw in maker.draws]
-    record["launch"] = starts
+    starts = record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
     for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
         key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
         split = (d - c) / (COMBINED[1] - COMBINED[0])
         record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
-        start = c - split * COMBINED[0]
-        record["combine"].append((start, split, (e - start - 2 * split) / (queries * heads)))
+        once = c - split * COMBINED[0]
+        record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
     # A CTA of the cluster has as many keys as that of the shorter step.
     record["exchange"] = [two - one for two, one in zip(cluster, few, strict=True)]
     return record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 from unittest import mock
 
@@ -52,7 +53,7 @@ def test_a_stream_that_needs_more_gets_new_ones() -> None:
 def test_every_captured_call_has_its_own() -> None:
     store = CounterStore(Memory())
     found = [store.new(10) for _ in range(3)]
-    assert {(b.address - a.address) for a, b in zip(found, found[1:], strict=False)} == {40}
+    assert {b.address - a.address for a, b in pairwise(found)} == {40}
 
 
 def test_another_chunk_where_one_is_used_up() -> None:

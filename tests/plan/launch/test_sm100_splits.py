@@ -122,7 +122,8 @@ def test_who_fixes_the_query_tiles_gets_the_bits_of_any_batch() -> None:
         assert len({spec.variant.partition for spec in specs}) == 1
 
 
-ROW = DecodingRow("1q", 2, 128, 128, Costs(0, 100, 1024), Costs(500, 10, 1024), 50, Costs(60, 10, 2048))
+TILE, COMBINE, JOINING = Costs(0, 100, 1024), Costs(500, 10, 1024), Costs(60, 10, 2048)
+ROW = DecodingRow("1q", 2, 128, 128, TILE, COMBINE, 50, JOINING)
 
 
 def test_what_splits_take() -> None:
