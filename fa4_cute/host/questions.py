@@ -270,10 +270,9 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("a scale for every token of q and k: scores are multiplied by both first")
     if variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
-    if variant.last_joins:
-        lines.append("keys are split; the last CTA of a query tile weighs the partial results")
-    if variant.is_combined:
-        lines.append("keys are split; a second kernel weighs the partial results, float32")
+    if variant.is_split:
+        who = "a second kernel" if variant.is_combined else "the last CTA of a query tile"
+        lines.append(f"keys are split; {who} weighs the partial results, float32")
     if variant.in_cluster:
         lines.append("keys are split; the CTAs of a cluster add up their results, a band each")
     if variant.extra_names:
@@ -303,8 +302,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             for few and for many keys and queries are compiled, with and without splits.
 
     Returns:
-        The names of the kernels, in order and each once; with split keys, also the name of the
-        kernel that combines them.
+        The names of the kernels, in order and each once; also of those that combine split keys.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem

@@ -88,7 +88,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
     {
         "2q": (STORE, DEALLOC),
         "1q": (STORE, DEALLOC, JOIN),
-        "last": (STORE, DEALLOC, JOIN, WRITTEN),
+        "last": (DEALLOC, JOIN, WRITTEN),
         "cluster": (PACK, DEALLOC, JOIN),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
