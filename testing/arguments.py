@@ -202,7 +202,7 @@ def _function(b: Builder) -> None:
 
 FEATURES: dict[str, Callable[[Builder], None]] = {
     "causal": lambda b: b.set(causal=True),
-    "window": lambda b: b.set(window_size=(60, 10)),
+    "window": lambda b: b.set(window_size=b.case.window),
     "chunked": lambda b: b.also(masks.chunked(70)),
     "padding": lambda b: b.also(masks.padding(ints([k - k // 10 for _, k in b.case.sequences]))),
     "bias": lambda b: b.also(masks.bias(b.bias())),

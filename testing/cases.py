@@ -18,6 +18,7 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 
 Lengths = tuple[tuple[int, int], ...]
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
+WINDOW = (60, 10)
 
 
 class Kernel(NamedTuple):
@@ -59,6 +60,7 @@ class Case:
         growth: scores rise by it from key to key, so that the maximum moves in every tile.
         sharpness: factor of the queries, which also moves the maxima.
         arch: architecture of the kernel; None for that of the device.
+        window: keys before and after the row's own that the feature "window" shows.
     """
 
     features: frozenset[str] = frozenset()
@@ -76,6 +78,7 @@ class Case:
     growth: float = 0.0
     sharpness: float = 1.0
     arch: str | None = None
+    window: tuple[int, int] = WINDOW
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> Case:
@@ -90,6 +93,7 @@ class Case:
         parts = [dtype_name(self.dtype), depth, "+".join(sorted(self.features)) or "plain"]
         parts += [f"{self.num_qo}q"] if self.num_qo else []
         parts += ["pair"] * self.pair_cta
+        parts += [f"window{self.window[0]}x{self.window[1]}"] if self.window != WINDOW else []
         parts += [self.arch] if self.arch else []
         parts += [f"{dtype_name(self.rope)}_rope"] if self.rope else []
         parts += [f"splits{self.num_splits}"] if (self.num_splits or 1) > 1 else []

@@ -169,7 +169,8 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo, self.config.crosses, self.first_ends_early)
+        config, apart = self.config, self.first_ends_early
+        return IssueOrder(config.num_qo, config.crosses, apart, self.second_starts_late)
 
     @property
     def first_ends_early(self) -> bool:
@@ -181,6 +182,14 @@ class KernelSpec(CommonSpec):
         config = self.config
         is_deep = config.qkv_dtype_size > 1 and config.qk_depth > SHALLOW_DEPTH
         return config.crosses and is_deep and self.variant.ends_by_row
+
+    @property
+    def second_starts_late(self) -> bool:
+        """Whether the second Q tile leaves out the first key tile where its rows see nothing of it.
+
+        It does so only together with the first Q tile, which leaves out the last.
+        """
+        return self.first_ends_early and self.variant.starts_by_row
 
     @property
     def holds_base(self) -> bool:

@@ -232,6 +232,14 @@ class Variant:
         return self.longest_first or any(isinstance(leaf, ChunkedMask) for leaf in found)
 
     @property
+    def starts_by_row(self) -> bool:
+        """Whether rows differ in the first key that they see, in every term of the mask."""
+        return all(
+            any(isinstance(x, SlidingWindowMask) and x.left is not None for x in term.leaves)
+            for term in self.terms
+        )
+
+    @property
     def longest_first(self) -> bool:
         """Whether late query tiles have the most keys, and so start first."""
         found = [leaf for term in self.terms for leaf in term.leaves]

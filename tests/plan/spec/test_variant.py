@@ -217,6 +217,22 @@ def test_where_the_last_visible_key_depends_on_the_row(mask: Mask, expected: boo
     assert Variant(mask).ends_by_row is expected
 
 
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (NULL, False),
+        (CAUSAL, False),
+        (ChunkedMask(4), False),
+        (SlidingWindowMask(9, None), True),
+        (CAUSAL & SlidingWindowMask(9, 4), True),
+        (SlidingWindowMask(9, 4) | PaddingMask(0), False),
+        (SlidingWindowMask(9, 4) | SlidingWindowMask(3, 7), True),
+    ],
+)
+def test_where_the_first_visible_key_depends_on_the_row(mask: Mask, expected: bool) -> None:
+    assert Variant(mask).starts_by_row is expected
+
+
 def test_what_scales_scores_first() -> None:
     assert Variant(DenseBiasMask(0) & CAUSAL).modifies_scores
     assert Variant(score_mod=MOD).modifies_scores
