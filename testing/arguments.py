@@ -218,6 +218,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
     "cluster": lambda b: b.set(num_splits=2, split="cluster"),
+    "last": lambda b: b.set(num_splits=3, split="last"),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "dynamic": lambda b: b.set(scheduler="dynamic"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),

@@ -41,7 +41,7 @@ HOPPER_KERNELS = {
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
     "Hopper, wide": Kernel(256, 2, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "rope", "dynamic"})
+NOT_ON_HOPPER = frozenset({"cluster", "last", "rope", "dynamic"})
 
 
 @dataclass(frozen=True)
@@ -171,15 +171,16 @@ def is_possible(
 ) -> bool:
     """Whether the features can be asked for together.
 
-    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
+    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile;
+    the last CTA joins those of a single Q tile, and is not persistent either.
     Rope columns are not for the kernel above head dim 192.
     """
     chosen = {*features}
     if arch == SM90A and chosen & NOT_ON_HOPPER:
         return False
-    if "cluster" in chosen:
+    if of_one_tile := chosen & {"cluster", "last"}:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
-        if not serves or chosen & {"split", *SCHEDULERS}:
+        if not serves or len(of_one_tile | chosen & {"split", *SCHEDULERS}) > 1:
             return False
     if chosen >= SCHEDULERS:
         return False

@@ -39,7 +39,7 @@ def unwritten_outputs() -> Iterator[None]:
 
     def poisoned(ptx: str, kernel: str, packed: Any, buffers: Any) -> Any:
         for buffer in buffers:
-            if buffer.writable and buffer.address not in filled:
+            if buffer.writable and not buffer.is_read and buffer.address not in filled:
                 filled.add(buffer.address)
                 ctypes.memset(buffer.address, UNWRITTEN, buffer.size)
         return launch(ptx, kernel, packed, buffers)
@@ -199,6 +199,8 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-rope-fused": probe("rope causal", 64, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
+    "1q-last": probe("ragged last sink", 64, NARROW, SOME, heads=8, **ONE),
+    "1q-last-causal": probe("causal last", 128, Call(((3, 700),)), heads=8, kv_heads=2, **ONE),
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
     "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),

@@ -11,6 +11,7 @@ from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
+from .combine_spec import CombineSpec
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
@@ -69,7 +70,7 @@ class KernelSpec(CommonSpec):
         """
         variant = variant_of(variant, causal=causal, return_lse=return_lse)
         if num_qo is None:
-            num_qo = 1 if variant.in_cluster else 2
+            num_qo = 1 if variant.in_cluster or variant.last_joins else 2
         config = FA4Config.for_attention(
             dtype,
             head_dim,
@@ -123,6 +124,11 @@ class KernelSpec(CommonSpec):
             ValueError: naming the limit, when no such kernel exists.
         """
         config = replace(config, tuning=choices_for(config.tuning, self.variant))
+        if self.variant.last_joins and config.num_qo != 1:
+            raise ValueError(
+                f"num_qo={config.num_qo}: the last CTA joins the splits of a single Q tile; "
+                "nearest supported choice: num_qo=1"
+            )
         refuse(unsupported_reason(config))
         schedule = attention_schedule(self.variant, config.tuning.registers)
         return replace(self, config=config, schedule=schedule)
@@ -144,6 +150,11 @@ class KernelSpec(CommonSpec):
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.ov_depth
+
+    @property
+    def combine_spec(self) -> CombineSpec:
+        """How rows of split keys are put together."""
+        return CombineSpec(self.output_dtype, self.output_depth, self.return_lse, self.arch)
 
     @property
     def exp2_plan(self) -> Exp2Plan:
