@@ -155,7 +155,7 @@ class MmaIssuer:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
             self.scores(1, stage, own, lead.tile_of_second(self.ctx, tile))
             lead.free(self.ctx, self.k_ring, own, 1, stage)
-        if wait_for_query and self.ctx.order.starts_apart:
+        if wait_for_query and self.ctx.order.crosses:
             # The first P of chain 1 waits for the second reading of S0, and must not take the
             # phase before the first for it.
             lead.wait_for_first_reading(self.ctx)
@@ -207,7 +207,7 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 def issue_ahead(ctx: KernelContext) -> None:
     """Issue for two Q tiles whose P cross: S of a key tile before P V of the one before.
 
-    The second S0 alone follows no P V, so it waits until the softmax has read the first.
+    The second S0 alone follows no P V: the first S1 is handed over once the first S0 is read.
     """
     config, issuer, order = ctx.spec.config, MmaIssuer.of(ctx), ctx.order
     k = v = ctx.ring_start(producer=False)
@@ -217,9 +217,6 @@ def issue_ahead(ctx: KernelContext) -> None:
         issuer.second_chain(k, Int32(0), wait_for_query=True)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            if cutlass.const_expr(not order.starts_apart):
-                if tile == 1:
-                    lead.wait_for_first_reading(ctx)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.first_chain(k, tile)
