@@ -7,7 +7,7 @@ brought to powers of two, and ``row.scale`` is 1.
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
@@ -24,7 +24,7 @@ from ..device.math.mask import (
 )
 from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
-from ..device.sync.barriers import warp_barrier
+from ..device.sync.barriers import keep_in_front, warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
@@ -52,6 +52,7 @@ class TileView:
         first_key: key of the thread's first column.
         scales: scales of the tile's keys and of the row, or None.
         view: visible columns; without those of the warp where visibility is decided with biases.
+        is_whole: whether the warp is known to see all columns, so that nothing is masked.
     """
 
     ctx: AttentionContext
@@ -59,6 +60,11 @@ class TileView:
     first_key: Int32
     scales: TileScales | None
     view: RowView
+    is_whole: bool = False
+
+    def seen_whole(self) -> "TileView":
+        """Return the same tile, known to be seen whole."""
+        return replace(self, is_whole=True)
 
     @classmethod
     def of(
@@ -98,7 +104,7 @@ def visible_rows(
     """Return :func:`visible` of each of the thread's rows; one branch skips the mask of all."""
     variant = tiles[0].ctx.spec.variant
     changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
-    if variant.has_biases_of_terms:
+    if tiles[0].is_whole or variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
         return changed
     own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
@@ -282,6 +288,8 @@ def scores_at_once(
     first, *rest = columns.loads
     values = tmem.wait_loads(load_columns(row, first))
     pending = [load_columns(row, span) for span in rest]
+    if tile.is_whole:
+        keep_in_front(row.scores)
     scores = visible(values, first, tile)
     row_max = softmax_math.tile_max(scores, row_max)
     arrived = [tmem.wait_loads(values) for values in pending]
