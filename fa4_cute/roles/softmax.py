@@ -199,7 +199,7 @@ def softmax_tile(
     scales = wait_for_scales(ctx, row, visited)
     key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * ctx.spec.config.BN, scales)
     if cutlass.const_expr(is_whole):
-        key_tile = key_tile.seen_whole()
+        key_tile = key_tile.seen_whole(ctx.tmem)
     columns = ctx.spec.column_plan
     crosses, modified = ctx.spec.config.crosses, row.is_modified
     if cutlass.const_expr(crosses and not modified):
@@ -228,6 +228,12 @@ def softmax_tile(
     return used_max, with_tile(softmax_math.total(sums))
 
 
+def num_whole_tiles(ctx: KernelContext, row: SoftmaxRow, num_tiles: Int32) -> Int32:
+    """Return how many of the ``num_tiles`` key tiles, the first, all rows of the warp see whole."""
+    whole = DEVICE.maximum(row.view.warp[0].stop, 0) // ctx.spec.config.BN
+    return DEVICE.minimum(whole, num_tiles)
+
+
 @cute.jit
 def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     """Process one query tile of warp group ``chain`` and write its half of the output."""
@@ -239,7 +245,7 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     row_sum = Float32(0.0)
     first = Int32(0)
     if cutlass.const_expr(ctx.spec.masks_apart):
-        first = row.view.warp[0].stop // ctx.spec.config.BN
+        first = num_whole_tiles(ctx, row, num_tiles)
         for tile in cutlass.range(0, first, unroll=1):
             row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum, True)
     for tile in cutlass.range(first, num_tiles, unroll=1):
