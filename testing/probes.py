@@ -149,7 +149,7 @@ ENDS: Final = Call(((128, 192), (128, 40), (128, 192), (128, 330)) * 3)
 """The first Q tile leaves out the second key tile, must not leave out the only one, takes all."""
 LED: Final = Call(((400, 600), (0, 20), (257, 640), (300, 301), (300, 100)))
 """With windows: query tiles whose second chain leads, and others."""
-FEW: Final = Call(((600, 100),))
+FEW: Final = Call(((600, 100),) * 4)
 """Query tiles of one key tile and of none."""
 ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
