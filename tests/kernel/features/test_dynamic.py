@@ -78,7 +78,7 @@ def test_every_cluster_is_asked_for_once(case: Case) -> None:
 
 
 LOST = {
-    "wait until the answer was read": (RolePipeline, "acquire", "answer_empty"),
+    "wait until the answer was read": (RolePipeline, "acquire_next", "answer_empty"),
     "wait for the answer": (RolePipeline, "wait", "answer_full"),
     "expected bytes": (BarrierBlock, "expect", "answer_full"),
     "word that it was read": (BarrierBlock, "arrive_at_leader", "answer_empty"),
