@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Any, Final
 
 from benchmarks.hopper.times.problems import Problem
@@ -22,11 +23,14 @@ from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, repr
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
+    OURS,
+    TAKEN_OVER,
     block_of,
     extent_of,
     layout_of,
     sampled,
     taken_by,
+    takes_over,
 )
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
@@ -255,6 +259,8 @@ class Maker:
     def _executed(
         self, column: Column, family: Family
     ) -> tuple[list[Executed], Layout, SassKernel]:
+        if takes_over(column):
+            return self._executed_whole(column, family)
         batches = ALIKE[family.causal]
         launches: list[tuple[LaunchTrace, Problem]] = []
         while len(launches) < len(batches):
@@ -265,6 +271,27 @@ class Maker:
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
                 batches += IN_TURN[family.causal] if layout.persistent else ()
+        layout = replace(layout, block=block_of(launches, layout))
+        found = [
+            Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
+            for launch, problem in launches
+            for trace, taken in taken_by(launch, problem, layout)
+        ]
+        return found, layout, kernel
+
+    def _executed_whole(
+        self, column: Column, family: Family
+    ) -> tuple[list[Executed], Layout, SassKernel]:
+        """Small launches of a dynamic kernel: its first cluster takes over all others."""
+        launches: list[tuple[LaunchTrace, Problem]] = []
+        for length, heads in TAKEN_OVER:
+            problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
+            (recorded,) = records(column, problem, lambda _: None)
+            kernel = self.kernel(column, recorded.request)
+            launches.append((Matcher(kernel, recorded).launch([0]), problem))
+        rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
+        cluster = prod(recorded.request.cluster)
+        layout = Layout(rows, cluster, False, order="sections", runner=OURS, claims=True)
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))

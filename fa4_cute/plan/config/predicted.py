@@ -13,13 +13,13 @@ LAUNCH_CYCLES: Final = 3946
 MEMORY_BYTES_PER_CYCLE: Final = 3895
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 64, 64,
-                 Costs(0, 7251, 15923), Costs(4896, 2463, 16024)),
+                 Costs(0, 7251, 15923), Costs(4896, 2463, 16024), Costs(5069, 2779, 17905)),
     PredictedRow("2q", 2, 96, 96,
-                 Costs(0, 9573, 15946), Costs(5091, 3207, 16080)),
+                 Costs(0, 9573, 15946), Costs(5091, 3207, 16080), Costs(5800, 3284, 18187)),
     PredictedRow("2q", 2, 128, 128,
-                 Costs(0, 9595, 16968), Costs(5243, 3444, 16421)),
+                 Costs(0, 9595, 16968), Costs(5243, 3444, 16421), Costs(5857, 3504, 16501)),
     PredictedRow("2q", 2, 192, 128,
-                 Costs(0, 9438, 20480), Costs(5679, 2840, 20480)),
+                 Costs(0, 9438, 20480), Costs(5679, 2840, 20480), Costs(6327, 3028, 20480)),
     PredictedRow("2q", 1, 64, 64,
                  Costs(0, 6993, 15614), Costs(3995, 2740, 14835)),
     PredictedRow("2q", 1, 96, 96,

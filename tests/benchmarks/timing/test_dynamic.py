@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
-from benchmarks.timing.side_by_side.dynamic import Mixed, taken_over
-from benchmarks.timing.side_by_side.extents import Layout
+from benchmarks.timing.side_by_side.callers import CUDA12, Column
+from benchmarks.timing.side_by_side.dynamic import Mixed
+from benchmarks.timing.side_by_side.extents import Costs, Layout, whole
+from benchmarks.timing.side_by_side.spread import OURS, takes_over
+from sm100sim.timing.chips import Draw
 
 
 @pytest.mark.parametrize(
-    ("tiles", "places", "last"),
+    ("keys", "places", "last"),
     [
-        ([4.0, 4.0], 2, 4.0),
-        # The long one's CTA has claimed the third at its start; the other one takes the rest.
-        ([3.0, 1.0, 1.0, 1.0, 1.0], 2, 4.0),
-        ([1.0, 2.0, 1.0, 1.0], 2, 3.0),
-        ([1.0, 1.0, 1.0], 1, 3.0),
+        ([4, 4], 2, 4),
+        ([3, 1, 1, 1, 1], 2, 4),
+        ([1, 2, 1, 1], 2, 3),
+        ([1, 1, 1], 1, 3),
     ],
 )
-def test_a_cta_claims_a_query_tile_when_it_begins_the_one_before(
-    tiles: list[float], places: int, last: float
+def test_who_ends_a_query_tile_takes_over_the_next(
+    keys: list[int], places: int, last: int
 ) -> None:
-    assert taken_over(tiles, places, 0.0) == last
-    assert taken_over(tiles, places, 10.0) == 10.0 + last
+    """The long one's CTA takes over none while the other one takes all that are left."""
+    costs = Costs(((10.0, 0.0, 1.0),), {"tensor": (0.0, 0.0, 0.5)}, 0.0)
+    layout = Layout(1, 1, persistent=False, claims=True)
+    draw = Draw("b200", "sm_100a", 0, {"sms": float(places), "cta_cycles": 5, "launch_cycles": 100,
+                                       "hbm_gbytes": 1000, "clock_mhz": 1000})  # fmt: skip
+    extent = SimpleNamespace(tiles=lambda _: keys)
+    found = whole(costs, layout, extent, [draw], 0)  # type: ignore[arg-type]
+    assert found.cycles == (100 + 5 + 10 + last,)
+    assert found.busy["tensor"] == pytest.approx(sum(keys) / 2 / places / found.cycles[0])
+    taken = (10 * min(places, len(keys)) + sum(keys)) / places
+    assert found.taken == pytest.approx(taken / found.cycles[0])
+
+
+def test_one_cluster_executes_all_query_tiles_of_a_small_launch() -> None:
+    layout = Layout(256, 1, persistent=False, claims=True)
+    assert layout.taken([512, 256], 0, 2) == [512, 256]
+    asked = Column("dynamic", OURS, CUDA12, options=(("scheduler", "dynamic"),))
+    assert takes_over(asked)
+    assert not takes_over(replace(asked, options=()))
 
 
 def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
@@ -31,5 +53,6 @@ def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
     assert every.tiles(layout) == [600, 600, 100, 100, *[600] * 4]
     alone = Layout(rows=256, cluster=1, persistent=False)
     assert every.tiles(alone) == [600] * 6 + [100] * 2
+    assert every.tiles(replace(alone, claims=True)) == every.tiles(layout)
     causal = Mixed(1, 600, 600, causal=True, lengths=(600, 100))
     assert causal.tiles(layout) == [600, 512, 256, 100]
