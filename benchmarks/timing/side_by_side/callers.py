@@ -23,6 +23,7 @@ from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
 from benchmarks.timing.side_by_side import others
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
+from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem as Posed
 from fa4_cute.host.ask.problem import dtype_name
 from fa4_cute.host.choose.support import choose, require
@@ -131,6 +132,22 @@ def settled(column: Column, problem: Problem) -> Column:
     if isinstance(spec, KernelSpec):
         found["num_qo"] = spec.config.num_qo
     return replace(column, options=tuple({**found, **dict(column.options)}.items()))
+
+
+def chosen(column: Column, problem: Problem) -> Column:
+    """Return a column of this package with the scheduler that packed sequences get by themselves."""
+    if column.runner != "fa4_cute":
+        return column
+    posed = Posed(
+        problem.dtype, problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
+        problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
+        features=Features(ragged_q=True, ragged_k=True),
+    )  # fmt: skip
+    spec = require(choose(posed)).spec
+    if not spec.variant.is_dynamic:
+        return column
+    given = {"scheduler": "dynamic", "num_qo": spec.config.num_qo, **dict(column.options)}
+    return replace(column, options=tuple(given.items()))
 
 
 Tensors = dict[str, torch.Tensor]

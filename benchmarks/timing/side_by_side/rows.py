@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.machine_state import CHIP, DRAWS, model
-from benchmarks.timing.side_by_side import extents
+from benchmarks.timing.side_by_side import claimed, extents
 from benchmarks.timing.side_by_side.callers import (
     CUDA12,
     CUDA13,
     Column,
     assembler,
+    chosen,
     records,
     settled,
 )
@@ -230,10 +231,34 @@ class Maker:
         return extents.whole(costs, layout, extent, self.draws, problem.bytes())
 
     def other(self, column: Column, other: Other) -> dict[str, Any]:
-        """The row of a problem that is executed as it is; launches come one after the other."""
-        cycles = [0.0] * len(self.draws)
+        """The row of a problem that is executed as it is; launches come one after the other.
+
+        One whose CTAs take over others is not: its costs say what it takes (``claimed``).
+        """
         kernels: list[SassKernel] = []
         busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
+        if other.lengths and takes_over(column := chosen(column, other.problem)):
+            moved = moved_bytes(other)
+            cycles, used, kernel = claimed.cycles(
+                self, column, other.problem, other.lengths, moved
+            )
+            busy |= used
+            kernels.append(kernel)
+        else:
+            cycles = self._executed_as_it_is(column, other, busy, kernels)
+        of_time = {unit: count / cycles[0] for unit, count in busy.items()}
+        taken = round(of_time.pop(extents.TAKEN), 3)
+        return {
+            "family": "other", "name": other.name, "column": column.name,
+            **self._facts(kernels), "taken": taken, "busy": shares(of_time),
+            "cycles": [round(c) for c in cycles],
+        }  # fmt: skip
+
+    def _executed_as_it_is(
+        self, column: Column, other: Other, busy: dict[str, float], kernels: list[SassKernel]
+    ) -> list[float]:
+        """Cycles by draw; adds what units do, and the kernels."""
+        cycles = [0.0] * len(self.draws)
         for recorded in self.records(column, other.problem, other.lengths):
             kernel = self.kernel(column, recorded.request)
             launch = representatives(kernel, recorded)
@@ -243,13 +268,7 @@ class Maker:
             for unit, count in extents.spent(launch, found[0]).items():
                 busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)
-        of_time = {unit: count / cycles[0] for unit, count in busy.items()}
-        taken = round(of_time.pop(extents.TAKEN), 3)
-        return {
-            "family": "other", "name": other.name, "column": column.name,
-            **self._facts(kernels), "taken": taken, "busy": shares(of_time),
-            "cycles": [round(c) for c in cycles],
-        }  # fmt: skip
+        return cycles
 
     def _facts(self, kernels: Sequence[SassKernel]) -> dict[str, Any]:
         local = sum(i.opcode in ("LDL", "STL") for k in kernels for i in k.instructions)

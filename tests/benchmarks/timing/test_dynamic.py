@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from benchmarks.timing.side_by_side.callers import CUDA12, Column
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
+from benchmarks.timing.side_by_side.claimed import SMALL, Handed
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import Costs, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
@@ -56,3 +59,19 @@ def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
     assert every.tiles(replace(alone, claims=True)) == every.tiles(layout)
     causal = Mixed(1, 600, 600, causal=True, lengths=(600, 100))
     assert causal.tiles(layout) == [600, 512, 256, 100]
+
+
+def test_packed_query_tiles_are_handed_out_longest_first_empty_ones_too() -> None:
+    found = Handed.of((600, 100), heads=1)
+    assert found.keys == (600, 0, 512, 0, 256, 100)
+    assert found.work == (1.0, 4, 1468, 2)
+    small = np.array([Handed.of(few, 1).work for few in SMALL])
+    assert np.linalg.matrix_rank(small) == 4
+
+
+def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
+    causal = Problem("packed", 6, 4096, 4096, 8, 8, 128, 128, causal=True, packed=True)
+    ours = Column("ours", OURS, CUDA12)
+    assert takes_over(chosen(ours, causal))
+    assert chosen(ours, replace(causal, causal=False)) is ours
+    assert chosen(replace(ours, runner="FA4"), causal).options == ()

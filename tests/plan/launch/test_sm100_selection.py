@@ -114,11 +114,11 @@ def test_causal_packed_sequences_are_handed_out() -> None:
 def test_cycles_follow_from_rounds_or_from_the_mean_and_the_longest() -> None:
     spec = spec_of()
     even = QueryTileLoad.of(spec.config, SHORT.sizes, 148, causal=False)
-    assert even == QueryTileLoad(2048, 148, 1024, 1024, is_even=True)
+    assert even == QueryTileLoad(2048, 148, 1024, 1024, is_even=True, of_head=4)
     costs = Costs(first=50, tile=100, per_keys=1000)
     assert even.cycles(costs, in_order=True) == LAUNCH_CYCLES + 50 + 14 * 1100
     causal = QueryTileLoad.of(spec_of(causal=True).config, SHORT.sizes, 148, causal=True)
-    assert causal == QueryTileLoad(2048, 148, 1024, 640, is_even=False)
+    assert causal == QueryTileLoad(2048, 148, 1024, 640, is_even=False, of_head=4)
     work = (2048 * 100 + 2048 * 640 * 1000 // 1024) // 148
     assert causal.cycles(costs, in_order=False) == LAUNCH_CYCLES + 50 + work
     assert causal.cycles(costs, in_order=True) == LAUNCH_CYCLES + 50 + work + 1000
@@ -199,3 +199,13 @@ def test_query_tiles_that_differ_are_placed_one_by_one() -> None:
     assert load.placed_cycles(costs) == LAUNCH_CYCLES + 2 * 100 + 2944
     many = QueryTileLoad(4000, 2, longest=2048, mean=1280, is_even=False)
     assert many.placed_cycles(costs) == many.cycles(costs, in_order=False)
+
+
+def test_a_fixed_order_takes_what_its_busiest_cta_takes() -> None:
+    load = QueryTileLoad(4, 2, longest=2048, mean=1536, is_even=False, of_head=2)
+    costs = Costs(first=10, tile=100, per_keys=1024)
+    # Back and forth the two CTAs have 2048 and 1024 keys, then 1024 and 2048.
+    assert load.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 2 * 100 + 3072
+    one = replace(load, units=3, of_head=3)
+    # 2048 and 1536 keys, then 1024 for who had 1536.
+    assert one.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 150 + 2560
