@@ -1,10 +1,11 @@
 """Predict what a CTA's start, query tiles and keys cost, and write the table of the plan.
 
-    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler NAME] [--draw]
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S] [--draw]
 
-Launches without a mask, bf16 and fp8, with a CTA for every query tile, with persistent ones and with
-those that take over others, as the side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
-with `--draw` only the table is written. Predictions of a B200; no GPU is needed.
+Launches without a mask, bf16 and fp8, with a CTA for every query tile, with persistent ones and
+with those that take over others, as the side-by-side page has them. Records lie in costs.json;
+those that match `--only` are made anew, those of some schedulers only with `--scheduler`; with
+`--draw` only the table is written. Predictions of a B200; no GPU is needed.
 """
 
 from __future__ import annotations

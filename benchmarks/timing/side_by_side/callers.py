@@ -135,7 +135,7 @@ def settled(column: Column, problem: Problem) -> Column:
 
 
 def chosen(column: Column, problem: Problem) -> Column:
-    """Return a column of this package with the scheduler that packed sequences get by themselves."""
+    """Return a column of this package with the scheduler that packed sequences get by default."""
     if column.runner != "fa4_cute":
         return column
     posed = Posed(

@@ -77,7 +77,7 @@ class Layout:
     claims: bool = False
 
     def taken(self, tiles: Sequence[int], cluster: int, clusters: int) -> list[int]:
-        """Return those of ``tiles`` that a cluster of ``clusters`` takes; alone it takes over all."""
+        """Return those of ``tiles`` that a cluster of ``clusters`` takes; one takes over all."""
         if self.claims:
             return list(tiles)
         if not self.persistent:

@@ -5,10 +5,10 @@ and to do its work instead. The answer, 16 bytes, is written to shared memory by
 proxy; it names the first CTA of the cancelled cluster, or says that none is left
 (PTX ISA, "clusterlaunchcontrol.try_cancel").
 
-One answer is held at a time. It is asked for when every warp has begun the work tile before, and the
-load role, which is ahead of all others, has but few key tiles of it left to load: so the next one is
-known when its loads may begin, and no cluster holds for long what another could begin. The first
-question is no exception. After an answer that none is left nothing may be asked again.
+One answer is held at a time. It is asked for when every warp has begun the work tile before, and
+the load role, which is ahead of all others, has but few key tiles of it left to load: so the next
+one is known when its loads may begin, and no cluster holds for long what another could begin. The
+first question is no exception. After an answer that none is left nothing may be asked again.
 
 Both CTAs of a pair get the same answer. The leader asks, once the warps of both have read; each
 CTA expects the bytes on a barrier of its own.

@@ -209,8 +209,7 @@ def choose_blackwell_scheduler(
     if load.units <= load.places:
         return None
     if packed:
-        hands_out = row.dynamic is not None and load.units >= SEVERAL * load.places
-        return SchedulerChoice(Scheduler.DYNAMIC) if hands_out else None
+        return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load) else None
     tile = load.placed_cycles(row.tile)
     persistent = load.cycles(row.persistent, in_order=True)
     best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
@@ -225,6 +224,14 @@ def choose_blackwell_scheduler(
 def is_empty(sizes: AttentionSizes) -> bool:
     """Return whether there is nothing to compute."""
     return 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads)
+
+
+def _hands_out(row: PredictedRow, load: QueryTileLoad) -> bool:
+    """Whether packed sequences are handed out: there are several query tiles to a place, by the
+    longest, and a key costs no more than elsewhere."""
+    if row.dynamic is None or load.units < SEVERAL * load.places:
+        return False
+    return AHEAD * row.dynamic.per_keys <= row.tile.per_keys
 
 
 def _is_packed(variant: Variant) -> bool:

@@ -105,6 +105,7 @@ def test_causal_packed_sequences_are_handed_out() -> None:
         {"features": replace(PACKED, num_splits=2)},
         {"pair_cta": True},
         {"num_qo": 1},
+        {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
         {"head_dim": 256, "head_dim_v": 256, "num_qo": None},
     ):
         found = chosen(**{"features": PACKED, "causal": True, "num_qo": 2, **change})
