@@ -92,6 +92,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
         featured(PERSISTENT, 256, ((600, 70),), 2),
     ),
+    "pair256-persistent-plain": (
+        featured(ROUNDS, 256, ((600, 500),), 2, sharpness=4.0),
+        featured(ROUNDS, 256, ((600, 70),), 2),
+    ),
     "pair256-dynamic": (
         featured(DYNAMIC, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
         featured(DYNAMIC, 256, ((600, 70),), 2),
@@ -131,6 +135,7 @@ BASES: Final = {
     "2q-pages": "2q", "2q-rope": "2q", "2q-fp8": "2q",
     "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
+    "pair256-persistent-plain": "pair256",
     "pair256-dynamic": "pair256-pages",
     "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",
 }  # fmt: skip

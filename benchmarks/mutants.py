@@ -5,6 +5,13 @@ mutant is killed by a finding, a fault of the run, or another result; it runs at
 all checks, then in random order. Survivors must be in the table of ``equivalent_mutants``, with the
 reason why no run can tell them apart; an unexplained one, or a reason without its survivors, makes
 the exit status 1. Which faults are planted in a kernel: ``planting``.
+
+    python -m benchmarks.mutants            all kernels
+    python -m benchmarks.mutants NAME ..    these; rows of others stay in the record
+    python -m benchmarks.mutants --stale    name kernels whose row is not of the PTX of now
+
+The record, ``mutants.json``, has a row for each kernel with the digest of the PTX that was changed;
+the page of results is made from it (``results_page``).
 """
 
 from __future__ import annotations
@@ -16,6 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -33,7 +41,7 @@ from sm100sim.report import SimulationFault
 from testing.launches import Launch
 from testing.runner import CHECKS
 
-RESULT = Path("out/mutants.json")
+RECORD = Path(__file__).with_suffix(".json")
 PROCESSES = 2
 IDLE = 2_000_000
 QUICK = RunOptions(mode="fast", max_idle_instructions=IDLE)
@@ -45,7 +53,14 @@ SCHEDULES = (
 )
 Trial = tuple[Launch, list[bytes]]
 Row = dict[str, Any]
-"""What the report says of a kernel."""
+"""What the record says of a kernel."""
+
+
+@cache
+def digest(kernel: str) -> str:
+    """What tells the PTX of a kernel from others; its entry name, which may change, is masked."""
+    request = Launch(KERNELS[kernel][0]).request
+    return sha256(request.ptx.replace(request.kernel, "KERNEL").encode()).hexdigest()[:16]
 
 
 @cache
@@ -97,7 +112,7 @@ def run_part(kernel: str, part: int, parts: int) -> dict[int, str | None]:
 
 
 def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
-    """Print the table of one kernel and return its row of the report."""
+    """Print the table of one kernel and return its row of the record."""
     launches, found = prepared(kernel)
     launch = launches[0][0]
     names, lines = barrier_names(launch), launch.request.ptx.split("\n")
@@ -126,7 +141,8 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
     for problem in problems:
         print(f"    UNEXPLAINED {problem}")
     return {
-        "case": launch.case.name, "kernel": launch.spec.name, "total": len(found), "killed": killed,
+        "case": launch.case.name, "kernel": launch.spec.name, "ptx": digest(kernel),
+        "total": len(found), "killed": killed,
         "base": BASES.get(kernel, ""), "shared": shared,
         "classes": {kind: [dead[kind], n] for kind, n in sorted(totals.items())},
         "equivalent": dict(Counter(survivor.reason for survivor in explained)),
@@ -134,13 +150,27 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
     }  # fmt: skip
 
 
+def recorded() -> dict[str, Row]:
+    """The rows of the record by kernel."""
+    rows: dict[str, Row] = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+    return rows
+
+
 def save(rows: dict[str, Row]) -> None:
-    """Put the rows into the report, in which those of other kernels stay."""
-    known = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
-    merged = {**known, **rows}
-    RESULT.parent.mkdir(exist_ok=True)
-    text = json.dumps({name: merged[name] for name in KERNELS if name in merged}, indent=1)
-    RESULT.write_text(text + "\n")
+    """Put the rows into the record, in which those of other kernels stay."""
+    merged = {**recorded(), **rows}
+    names = [name for name in KERNELS if name in merged]
+    lines = [f"{json.dumps(name)}: {json.dumps(merged[name])}" for name in names]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def show_stale(names: Sequence[str]) -> int:
+    """Name the kernels whose row is of other PTX than that of now; 1 when there are some."""
+    rows = recorded()
+    for name in (old := [n for n in names if rows.get(n, {}).get("ptx") != digest(n)]):
+        print(f"{name}: {'other PTX' if name in rows else 'no row'}")
+    print(f"{len(names) - len(old)} of {len(names)} rows are of the PTX of now")
+    return int(bool(old))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -148,10 +178,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m benchmarks.mutants", description=main.__doc__)
     parser.add_argument("kernels", nargs="*", metavar="kernel", help=", ".join(KERNELS))
     parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
+    parser.add_argument("--stale", action="store_true", help="only name rows of other PTX")
     asked = parser.parse_intermixed_args(arguments)
     names, processes = asked.kernels or list(KERNELS), asked.processes
     if unknown := [name for name in names if name not in KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(KERNELS)}")
+    if asked.stale:
+        return show_stale(names)
     start, rows = time.perf_counter(), {}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         parts = {

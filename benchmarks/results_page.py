@@ -2,10 +2,9 @@
 
     python -m benchmarks.results_page
 
-Reads out/check.json (``make check``), out/mutants.json (``make mutants``) and
-out/source_mutants.json (``python -m benchmarks.source_mutants``), and writes docs/results.md. A
-section whose report is not there stays as the page has it. Figures that differ from run to run, as
-seconds do, have no place on the page.
+Reads out/check.json (``make check``) and the records of ``benchmarks.mutants`` and
+``benchmarks.source_mutants``, and writes docs/results.md. A section whose report is not there stays
+as the page has it. Figures that differ from run to run, as seconds do, have no place on the page.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
 
+from benchmarks import mutants
+from benchmarks.source_faults import FAULTS, record
 from fa4_cute.host.choose.kernels import KERNELS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -90,13 +91,16 @@ def mutants_section(report: Report) -> Iterator[str]:
         f"{killed} of {total} synchronisation faults planted in PTX are found; {total - killed} "
         f"survive, {unexplained} of them without a reason. Some kernels share most of their "
         "statements with another one, their base: of those only a few of each class are at fault a "
-        "second time."
+        "second time. A row holds for the PTX whose digest it has; the option `--stale` of "
+        "`benchmarks.mutants` names the kernels that are compiled to other PTX now."
     )
     cells = (
-        (name, f"`{row['kernel']}`", row["killed"], row["total"], row["base"] or "-", row["shared"])
+        (name, f"`{row['kernel']}`", row["killed"], row["total"], row["base"] or "-",
+         row["shared"], f"`{row['ptx'][:8]}`")
         for name, row in report.items()
-    )
-    yield from table(("name", "kernel", "killed", "of", "base", "in shared statements"), cells)
+    )  # fmt: skip
+    columns = ("name", "kernel", "killed", "of", "base", "in shared statements", "PTX")
+    yield from table(columns, cells)
     classes: dict[str, list[int]] = {}
     for row in rows:
         for kind, counts in row["classes"].items():
@@ -121,28 +125,33 @@ def mutants_section(report: Report) -> Iterator[str]:
 
 def source_section(report: Report) -> Iterator[str]:
     """Killed of all faults in the source per folder, and why the others survive."""
-    rows = report["rows"]
-    verdicts = Counter(row["verdict"] for row in rows)
-    others = len(rows) - verdicts["killed"] - verdicts["argued"]
-    by_tests = sum((row["how"] or "").startswith("tests/") for row in rows)
+    verdicts = Counter(row["verdict"] for row in report)
+    others = verdicts["SURVIVES"] + verdicts["KILLED ALTHOUGH ARGUED"]
+    by_tests = sum((row["how"] or "").startswith("tests/") for row in report)
+    old = sum(not row["of_now"] for row in report) - verdicts["not tried"]
     yield paragraph(
-        f"{verdicts['killed']} of {len(rows)} faults planted in the Python source are found, "
+        f"{verdicts['killed']} of {len(report)} faults planted in the Python source are found, "
         f"{by_tests} of them by tests, the others by tiny calls under all checkers; "
-        f"{verdicts['argued']} survive with a reason, {others} without."
+        f"{verdicts['argued']} survive with a reason, {others} without; {verdicts['not tried']} "
+        f"have not been tried. {old} of these verdicts were given before the function of the "
+        "fault, or what has to find it, got its present text; of the others both are as they were, "
+        "though not always what the function calls."
     )
     folders: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
+    for row in report:
         folder = folders[str(Path(row["path"]).parent)]
-        folder.update(planted=1, killed=int(row["verdict"] == "killed"))
-    counts = ((f"`{name}`", n["killed"], n["planted"]) for name, n in sorted(folders.items()))
-    yield from table(("folder", "killed", "of"), counts)
-    argued = [(row["fault"], row["reason"]) for row in rows if row["verdict"] == "argued"]
+        folder.update(planted=1, now=row["of_now"], killed=int(row["verdict"] == "killed"))
+    counts = (
+        (f"`{name}`", n["killed"], n["planted"], n["now"]) for name, n in sorted(folders.items())
+    )
+    yield from table(("folder", "killed", "of", "verdicts of the present text"), counts)
+    argued = [(row["fault"], row["reason"]) for row in report if row["verdict"] == "argued"]
     if argued:
         yield "Survivors, and why no test can tell them from the original:\n"
         yield from table(("fault", "reason"), argued)
     unexplained = [
         f"* {row['fault']}: {row['verdict'].lower()}"
-        for row in rows
+        for row in report
         if row["verdict"] not in ("killed", "argued")
     ]
     if unexplained:
@@ -151,11 +160,11 @@ def source_section(report: Report) -> Iterator[str]:
 
 Section = Callable[[Report], Iterator[str]]
 SECTIONS: Final[dict[str, tuple[str, Section]]] = {
-    "`make check`": ("check.json", check_section),
-    "`make mutants`": ("mutants.json", mutants_section),
-    "Faults in the source": ("source_mutants.json", source_section),
+    "`make check`": ("check", check_section),
+    "`make mutants`": ("mutants", mutants_section),
+    "Faults in the source": ("source_mutants", source_section),
 }
-"""Title of every section, the file of its report, and what renders it."""
+"""Title of every section, the name of its report, and what renders it."""
 
 
 def sections_of(page: str) -> dict[str, str]:
@@ -167,7 +176,7 @@ def sections_of(page: str) -> dict[str, str]:
 
 
 def render(page: str, reports: dict[str, Report]) -> str:
-    """The page ``page`` with the sections of ``reports``, given by file name, written anew."""
+    """The page ``page`` with the sections of ``reports``, given by name, written anew."""
     known = sections_of(page)
     for title, (name, section) in SECTIONS.items():
         if name in reports:
@@ -176,13 +185,21 @@ def render(page: str, reports: dict[str, Report]) -> str:
     return "\n".join([HEADER, *parts])
 
 
-def main(folder: Path = Path("out")) -> None:
+def reports(check: Path) -> dict[str, Report]:
+    """The reports that there are: of the file that ``make check`` writes, and of the records."""
+    found: dict[str, Report] = {
+        "mutants": mutants.recorded(),
+        "source_mutants": record.report(FAULTS, record.read()),
+    }
+    return {**found, "check": json.loads(check.read_text())} if check.is_file() else found
+
+
+def main(check: Path = Path("out/check.json")) -> None:
     """Read the reports that are there, write the page, and say what stayed as it was."""
-    names = [name for name, _ in SECTIONS.values()]
-    reports = {n: json.loads((folder / n).read_text()) for n in names if (folder / n).is_file()}
-    PAGE.write_text(render(PAGE.read_text() if PAGE.is_file() else "", reports))
-    for name in names:
-        print(f"{name}: {'read' if name in reports else 'not there, its section stays'}")
+    known = reports(check)
+    PAGE.write_text(render(PAGE.read_text() if PAGE.is_file() else "", known))
+    for name, _ in SECTIONS.values():
+        print(f"{name}: {'read' if name in known else 'not there, its section stays'}")
 
 
 if __name__ == "__main__":

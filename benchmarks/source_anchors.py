@@ -51,13 +51,17 @@ class Fault:
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of one file: bytes ``start .. stop`` become ``new``."""
+    """A change of one file: bytes ``start .. stop`` become ``new``.
+
+    ``function`` is the code of the function around it, however it is written.
+    """
 
     path: str
     line: int
     start: int
     stop: int
     new: bytes
+    function: str = ""
 
     def applied(self, source: bytes) -> bytes:
         """Return the changed source."""
@@ -90,6 +94,13 @@ class _Scope:
         return found
 
     @cached_property
+    def code(self) -> str:
+        """The statements without comments and layout; of a module, those outside of functions."""
+        if not isinstance(self.node, ast.Module):
+            return ast.unparse(self.node)
+        return "\n".join(map(ast.unparse, self._statements(self.node)))
+
+    @cached_property
     def _pieces(self) -> dict[str, list[ast.expr | ast.stmt]]:
         """Expressions and statements by their trees."""
         found: dict[str, list[ast.expr | ast.stmt]] = {}
@@ -102,9 +113,12 @@ class _Scope:
         if not isinstance(self.node, ast.Module):
             yield from ast.walk(self.node)
             return
-        for statement in self.node.body:
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                yield from ast.walk(statement)
+        for statement in self._statements(self.node):
+            yield from ast.walk(statement)
+
+    @staticmethod
+    def _statements(module: ast.Module) -> list[ast.stmt]:
+        return [s for s in module.body if not isinstance(s, ast.FunctionDef | ast.ClassDef)]
 
     def _extent(self, offsets: list[int]) -> tuple[int, int]:
         if isinstance(self.node, ast.Module):
@@ -155,7 +169,7 @@ class Sources:
             raise AnchorError(f"{fault}: stands there {len(spans)} times")
         start, stop = spans[max(1, fault.nth) - 1]
         line = scope.source.count(b"\n", 0, start) + 1
-        return Edit(scope.path, line, start, stop, fault.new.encode())
+        return Edit(scope.path, line, start, stop, fault.new.encode(), scope.code)
 
     def _add(self, name: str, scope: _Scope) -> None:
         self.scopes.setdefault(name, []).append(scope)

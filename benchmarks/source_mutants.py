@@ -12,16 +12,16 @@ whose fault is killed after all, makes the exit status 1.
     python -m benchmarks.source_mutants --trust ..        do not try the unchanged source first
     python -m benchmarks.source_mutants --processes N ..  this many trials at a time
     python -m benchmarks.source_mutants --sample N --seed S   N faults, of every storey by turns
-    python -m benchmarks.source_mutants --resume ..       keep verdicts of unchanged files
+    python -m benchmarks.source_mutants --resume ..       only faults without a verdict of now
 
-Verdicts are written to out/source_mutants.jsonl as they come (``--results FILE``: elsewhere), and
-those of this run to out/source_mutants.json at its end.
+Verdicts are written to the record as they come (``--record FILE``: to another), from which the page
+of results is made. One is of now while the fault's function and killers are as they were then
+(``benchmarks.source_faults.record``); faults without any verdict are tried first.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -38,20 +38,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from benchmarks.source_anchors import AnchorError, Edit, Fault, Sources
-from benchmarks.source_faults import FAULTS
+from benchmarks.source_anchors import Edit, Fault
+from benchmarks.source_faults import FAULTS, record
+from benchmarks.source_faults.record import RECORD, ROOT, TESTS_FOLDER, Row, resolved, verdict
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-RESULT: Final = Path("out/source_mutants.json")
-VERDICTS: Final = Path("out/source_mutants.jsonl")
-"""One row a line, written when its trial ends: a run that was cut off can go on."""
 PROCESSES: Final = 2
 LIMIT: Final = 300.0
 """Seconds after which a fault counts as found: the original takes a tenth."""
 COPIED: Final = ("fa4_cute", "sm100sim", "testing", "tests", "benchmarks", "pyproject.toml")
 PRELOADED: Final = ("numpy", "torch", "cutlass", "cutlass.cute", "pytest")
 """What every trial needs and no fault changes; imported once, trials are forked from it."""
-TESTS_FOLDER: Final = "tests/"
 WRONG_USE: Final = (3, 4, 5)
 """Exit statuses of pytest that say nothing of a fault: no test, or no such file."""
 
@@ -149,17 +145,6 @@ def clean(killers: Sequence[str]) -> dict[str, str]:
     return {name: how for name in killers if (how := _killed_by(name))}
 
 
-def resolved(faults: Sequence[Fault]) -> tuple[list[tuple[Fault, Edit]], list[str]]:
-    """Return the faults with their edits, and what is wrong with the others."""
-    sources, found, problems = Sources(ROOT / "fa4_cute"), [], []
-    for fault in faults:
-        try:
-            found.append((fault, sources.edit(fault)))
-        except AnchorError as error:
-            problems.append(str(error))
-    return found, problems
-
-
 def sampled(
     found: Sequence[tuple[Fault, Edit]], number: int, seed: int
 ) -> list[tuple[Fault, Edit]]:
@@ -178,20 +163,6 @@ def sampled(
     return turns[:number]
 
 
-def kept_rows(path: Path) -> dict[str, dict[str, object]]:
-    """Return the last row of each fault in a file of verdicts whose source is as it was then."""
-    if not path.exists():
-        return {}
-    rows = {row["fault"]: row for row in map(json.loads, path.read_text().splitlines())}
-    return {name: row for name, row in rows.items() if row["source"] == _source(row["path"])}
-
-
-def _source(path: str) -> str:
-    """Return what tells this version of a file of the tree from others."""
-    place = ROOT / path
-    return hashlib.sha256(place.read_bytes()).hexdigest()[:16] if place.exists() else ""
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the tier; the exit status is 1 when a fault survives without a reason."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -201,8 +172,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
     parser.add_argument("--sample", type=int, help="number of faults, of every storey by turns")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--results", type=Path, default=VERDICTS, help="file of verdicts")
-    parser.add_argument("--resume", action="store_true", help="keep what that file says already")
+    parser.add_argument("--record", type=Path, default=RECORD, help="file of verdicts")
+    parser.add_argument("--resume", action="store_true", help="keep its verdicts that are of now")
     given = parser.parse_intermixed_args(arguments)
     chosen = [f for f in FAULTS if not given.words or any(w in f.place for w in given.words)]
     found, problems = resolved(chosen)
@@ -213,63 +184,56 @@ def main(arguments: list[str] | None = None) -> int:
         return int(bool(problems))
     if given.sample is not None:
         found = sampled(found, given.sample, given.seed)
-    kept = kept_rows(given.results) if given.resume else {}
-    rows = [kept[str(fault)] for fault, _ in found if str(fault) in kept]
-    left = [(fault, edit) for fault, edit in found if str(fault) not in kept]
-    print(f"{len(left)} to try, {len(rows)} kept")
-    return _run(left, given, rows)
+    rows = record.read(given.record)
+    old = [f for f in found if given.resume and record.is_of_now(rows.get(str(f[0])), *f)]
+    left = sorted((f for f in found if f not in old), key=lambda f: str(f[0]) in rows)
+    print(f"{len(left)} to try, {len(old)} kept")
+    _run(left, given)
+    return _told(found, record.read(given.record))
 
 
-def _run(
-    found: Sequence[tuple[Fault, Edit]],
-    given: argparse.Namespace,
-    rows: list[dict[str, object]],
-) -> int:
-    """Try ``found``, add what comes of it to ``rows``, and say what that makes."""
-    start, context = time.perf_counter(), get_context("spawn")
+def _run(found: Sequence[tuple[Fault, Edit]], given: argparse.Namespace) -> None:
+    """Try ``found`` and write what comes of it to the record.
+
+    Raises:
+        SystemExit: something that has to kill fails without a fault.
+    """
+    context = get_context("spawn")
     killers = sorted({name for fault, _ in found for name in fault.killers})
-    given.results.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="source_mutants_") as cache,
         ProcessPoolExecutor(given.processes, context, start_worker, (cache,)) as pool,
-        given.results.open("a") as verdicts,
+        given.record.open("a") as verdicts,
     ):
         tried = [] if given.trust else killers
         parts = [pool.submit(clean, (name,)) for name in tried]
         broken = {name: how for part in parts for name, how in part.result().items()}
-        for how in broken.values():
-            print(f"FAILS WITHOUT A FAULT {how}", flush=True)
+        for said in broken.values():
+            print(f"FAILS WITHOUT A FAULT {said}", flush=True)
         if broken:
-            return 1
+            raise SystemExit(1)
         print(f"{len(tried)} probes and tests pass without a fault", flush=True)
         trials = {
-            pool.submit(trial, edit, fault.killers): (fault, edit, _source(edit.path))
+            pool.submit(trial, edit, fault.killers): (fault, edit, record.untried(fault, edit))
             for fault, edit in found
         }
         for future in as_completed(trials):
-            fault, edit, source = trials[future]
-            rows.append({**_row(fault, edit, *future.result()), "source": source})
-            verdicts.write(json.dumps(rows[-1]) + "\n")
+            fault, edit, row = trials[future]
+            how, seconds = future.result()
+            print(f"{verdict(fault, how):9} {seconds:6.1f} s  {fault}  "
+                  f"({edit.path}:{edit.line})  {how or ''}", flush=True)  # fmt: skip
+            verdicts.write(json.dumps({**row, "how": how}) + "\n")
             verdicts.flush()
-    ways = Counter(row["verdict"] for row in rows)
-    seconds = time.perf_counter() - start
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"seconds": seconds, "rows": rows}, indent=1))
-    unexplained = ways["SURVIVES"] + ways["KILLED ALTHOUGH ARGUED"]
-    print(f"{ways['killed']} of {len(rows)} killed, {ways['argued']} argued, {unexplained} "
-          f"unexplained; {seconds:.0f} s")  # fmt: skip
+    record.tidy(FAULTS, given.record)
+
+
+def _told(found: Sequence[tuple[Fault, Edit]], rows: dict[str, Row]) -> int:
+    """Say what the verdicts on ``found`` make; 1 when some are neither killed nor argued."""
+    ways = Counter(verdict(fault, rows[str(fault)]["how"]) for fault, _ in found)
+    unexplained = len(found) - ways["killed"] - ways["argued"]
+    print(f"{ways['killed']} of {len(found)} killed, {ways['argued']} argued, {unexplained} "
+          "unexplained")  # fmt: skip
     return int(bool(unexplained))
-
-
-def _row(fault: Fault, edit: Edit, how: str | None, seconds: float) -> dict[str, object]:
-    verdict = "killed" if how else "SURVIVES"
-    if fault.reason:
-        verdict = "KILLED ALTHOUGH ARGUED" if how else "argued"
-    print(
-        f"{verdict:9} {seconds:6.1f} s  {fault}  ({edit.path}:{edit.line})  {how or ''}", flush=True
-    )
-    return {"fault": str(fault), "path": edit.path, "line": edit.line, "verdict": verdict,
-            "how": how, "reason": fault.reason, "seconds": round(seconds, 1)}  # fmt: skip
 
 
 if __name__ == "__main__":

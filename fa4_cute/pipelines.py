@@ -274,10 +274,7 @@ class FA4MiscMBars(MBars):
 
 @dataclass(frozen=True)
 class Depth512MBars(MBars):
-    """The barriers of the kernel for head dims above 192; table: ``plan.barriers.depth512_mbars``.
-
-    O is one block of columns, or two, the low and the high half.
-    """
+    """The barriers of the kernel for wide heads; table: ``plan.barriers.depth512_mbars``."""
 
     layout: Depth512MBarsLayout
 
@@ -314,7 +311,7 @@ class Depth512MBars(MBars):
         return RolePipeline(self.block, self.layout.consumer_o_hi())
 
     def producer_o(self, o_block: int) -> RolePipeline:
-        """``producer_o_lo`` or ``producer_o_hi``, by the number of the O block."""
+        """``producer_o_lo`` or ``producer_o_hi``, by the number of the O block, low or high."""
         return self.producer_o_hi() if o_block else self.producer_o_lo()
 
     def consumer_o(self, o_block: int) -> RolePipeline:
@@ -324,6 +321,10 @@ class Depth512MBars(MBars):
     def po_lo_mbar(self) -> Barrier:
         """P is stored: all softmax threads arrive here, as does ``consumer_o_lo().release()``."""
         return Barrier(self.block, self.layout.po_lo_mbar())
+
+    def query_read(self) -> Barrier:
+        """All scores of the query tile are computed: Q of the next one may be loaded."""
+        return Barrier(self.block, self.layout.query_read_offset)
 
     def get_kv_mbars(self) -> StagedPipeline:
         """The ring of K/V slots."""

@@ -207,11 +207,13 @@ PROBES: Final[dict[str, Probe]] = {
     "d256-bias": probe("bias union", 256, *DENSE, **FP16),
     "d256-tokens": probe("tokens ragged page16", 256, PAGED, NARROW),
     "d256-persistent": probe("persistent ragged causal", 256, MANY, SOME),
+    "d256-rounds": probe("persistent causal", 256, ROUNDS, heads=4, kv_heads=2),
     "d256-fp8-persistent": probe("fp8 persistent ragged", 256, NARROW, STAGED_256),
     "d256-split": probe("split ragged sink", 256, NARROW, SOME),
     "d512": probe("causal", 512, *DENSE, *LONG),
     "d512-fp8": probe("fp8 ragged", 512, NARROW),
     "d512-tokens": probe("tokens", 512, *DENSE),
+    "d512-rounds": probe("persistent", 512, ROUNDS),
     "d512-persistent": probe("persistent ragged sink", 512, NARROW, SOME),
 }
 """Name -> probe: dense, packed, paged and split keys, masks, modifiers and float8, per kernel."""

@@ -13,16 +13,14 @@ import json
 import re
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.originals.cases import CASES, Original
 from benchmarks.originals.compare import compared
 from benchmarks.originals.machine_code import assembler_version
-from benchmarks.originals.page import render
+from benchmarks.originals.page import RESULTS, render
 from benchmarks.originals.programs import RELEASES, ROOT, install, installed
 
-RESULTS: Final = Path(__file__).with_name("results.json")
 PAGE: Final = ROOT / "docs" / "originals.md"
 
 

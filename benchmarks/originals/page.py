@@ -12,6 +12,8 @@ HEADER: Final = Path(__file__).with_name("header.md")
 """What the figures are; {version}: of the assembler; {models}: of the predictions."""
 FINDINGS: Final = Path(__file__).with_name("findings.md")
 """What the findings are, read in the PTX: the end of the page."""
+RESULTS: Final = Path(__file__).with_name("results.json")
+"""The recorded comparisons."""
 Row = dict[str, Any]
 Launch = dict[str, Any]
 KIB: Final = 1024

@@ -3,7 +3,7 @@
     python -m benchmarks.tune.page docs/experiments.md
 
 Tables come from `records.json`, `masked.json` and `experiments.toml`, the text after them from
-`remarks.txt`; nothing is predicted here.
+`remarks.txt`, with figures of other records (`filled`); nothing is predicted here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.tune.classes import CLASSES, DECODED
+from benchmarks.tune.filled import filled
 from benchmarks.tune.masked import Masked, kept
 from benchmarks.tune.records import DEFAULT, MadeWith, Record, best, described, load, of_class
 from sm100sim.timing.predict import Band
@@ -165,7 +166,7 @@ def page(
         ]
     tried = "\n".join(map(tried_row, experiments))
     parts = (launched(launches), MASKED, "".join(f"{one.row()}\n" for one in masked), MASKED_SAYS)
-    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + REMARKS.read_text()
+    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + filled(REMARKS.read_text())
 
 
 def launched(launches: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Last step of the pair's softmax role: O blocks of the head dim, written as their P V end."""
+"""Last step of the pair's softmax or correction role: O blocks, written as their P V end."""
 
 from ..plan.barriers.named import OUTPUT
 from ..plan.compute.depth512_lanes import first_output
@@ -30,6 +30,6 @@ def block_columns(ctx: Depth512Context, block: int) -> OutputColumns:
 
 
 def write_output(ctx: Depth512Context, row: Depth512Row, result: RowResult) -> None:
-    """Write the CTA's rows of O and wait until they are in global memory."""
+    """Write the CTA's rows of O; what is staged is stored then."""
     blocks = range(ctx.spec.config.num_o_blocks)
     write_columns(ctx, row, tuple(block_columns(ctx, block) for block in blocks), result)

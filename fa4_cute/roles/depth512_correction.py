@@ -6,6 +6,10 @@ before P V, from all threads of both CTAs and for every tile, also when no row n
 
 Edges: waits on ``C`` produced (factor published), ``O_mma_lo`` and ``O_mma_hi`` (P V of the tile
 before done); arrives on ``C`` consumed and on ``PO_lo`` and ``PO_hi`` of the leader.
+
+In a plain persistent pair it writes O, too: the row sum comes as one factor more. The softmax is at
+the next query tile meanwhile, and P V of that waits for ``O rescaled``, which this role says only
+when it has read O.
 """
 
 import cutlass
@@ -15,8 +19,10 @@ from ..device.lanes import lane_address, row_in_group
 from ..device.math.rescale import rescale_columns
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
+from ..output.depth512 import write_output
+from ..output.row_result import RowResult
 from ..plan.compute.depth512_lanes import row_of_lane
-from ..work.depth512 import ONLY_CHAIN, Depth512Context, row_slot
+from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row, row_slot
 from ..work.persistent import for_each_work, wait_until_stored
 
 
@@ -45,14 +51,20 @@ def rescale_block(
     ctx.mbars.consumer_o(o_block).release()
 
 
-@cute.jit
-def correct_tile(ctx: Depth512Context, tile: Int32) -> None:
-    """Bring O to the maxima of key tile ``tile``, which is not the first."""
+def taken_factor(ctx: Depth512Context, tile: Int32) -> Float32:
+    """Return the factor of key tile ``tile``, or the row sum that follows the last one."""
     ctx.mbars.consumer_c().wait(ctx.factor_step(ONLY_CHAIN, tile))
     row = row_of_lane(ctx.spec.config, row_in_group())
     factor = shared.load_f32(row_slot(ctx, row))
-    # The factor is in a register: its slot may be written again while O is rescaled.
+    # It is in a register: its slot may be written again while O is rescaled.
     ctx.mbars.consumer_c().release()
+    return factor
+
+
+@cute.jit
+def correct_tile(ctx: Depth512Context, tile: Int32) -> None:
+    """Bring O to the maxima of key tile ``tile``, which is not the first."""
+    factor = taken_factor(ctx, tile)
     must_rescale = barriers.any_in_warp(factor < Float32(1.0))
     accumulated = ctx.step(ONLY_CHAIN, tile - 1)
     for o_block in cutlass.range_constexpr(ctx.spec.config.num_o_blocks):
@@ -64,10 +76,25 @@ def correct_work(ctx: Depth512Context) -> None:
     """Correct the output of one query tile: one step fewer than there are key tiles."""
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        wait_until_stored(ctx, (ONLY_CHAIN,))
+        if cutlass.const_expr(not ctx.spec.writes_rows):
+            wait_until_stored(ctx, (ONLY_CHAIN,))
         release_first_tile(ctx)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             correct_tile(ctx, tile)
+    if cutlass.const_expr(ctx.spec.writes_rows):
+        write_work(ctx)
+
+
+@cute.jit
+def write_work(ctx: Depth512Context) -> None:
+    """Write the output of one query tile, whose row sum follows its last factor."""
+    row, total = Depth512Row(ctx), Float32(0.0)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        total = taken_factor(ctx, num_tiles)
+    write_output(ctx, row, RowResult(Float32(0.0), total, Float32(1.0)))
+    # What is read here is overwritten after the arrival with which this thread begins the next one.
+    tmem.fence_before_thread_sync()
 
 
 def correction(ctx: Depth512Context) -> None:

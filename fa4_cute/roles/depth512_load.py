@@ -5,7 +5,8 @@ both count on the leader's barriers, and only the leader expects them; the peer'
 which leaves the count negative but the phase open. A ring slot is free in a CTA when the MMAs have
 read it in both, because their commit arrives in both.
 
-Edges: expects (leader) and fills ``KV full``; waits on ``KV empty``.
+Edges: expects (leader) and fills ``KV full``; waits on ``KV empty``, in a persistent pair on
+``stored``, or ``Q_read`` where it is plain.
 """
 
 from dataclasses import dataclass, replace
@@ -97,6 +98,21 @@ class Depth512Loader:
             first = first.step()
         return state
 
+    def first_keys_early(self, state: RingState) -> RingState:
+        """Fill the slots of the first K and load Q in a persistent CTA whose O is staged nowhere.
+
+        All scores of the query tile before are enough; its last softmax and P V are still to come.
+        """
+        ctx = self.ctx
+        wait_for_query_memory(ctx)
+        for qk_stage in range(ctx.spec.config.num_qk_stages):
+            self.ring.acquire(state)
+            place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
+            self.query_stage(place, qk_stage)
+            load_slice(ctx, key_slice(ctx, qk_stage), Int32(0), place)
+            state = state.step()
+        return state
+
     def values(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of V of ``tile``: per o block, its key blocks."""
         config = self.ctx.spec.config
@@ -111,6 +127,14 @@ class Depth512Loader:
 
 
 @cute.jit
+def wait_for_query_memory(ctx: Depth512Context) -> None:
+    """Wait until all scores of the query tile before have read Q, over which nothing is staged."""
+    before = ctx.progress.outputs_of(ONLY_CHAIN)
+    if before > 0:
+        ctx.mbars.query_read().wait(before - 1)
+
+
+@cute.jit
 def load_work(ctx: Depth512Context) -> None:
     """Load the operands of one query tile."""
     loader = Depth512Loader.of(ctx)
@@ -119,7 +143,9 @@ def load_work(ctx: Depth512Context) -> None:
     let_ask_ahead(ctx, Int32(0))
     if num_tiles > 0:
         before = pages = TilePages.of(ctx, Int32(0))
-        if cutlass.const_expr(ctx.spec.variant.is_persistent):
+        if cutlass.const_expr(ctx.spec.writes_rows):
+            state = loader.with_pages(pages).first_keys_early(state)
+        elif cutlass.const_expr(ctx.spec.variant.is_persistent):
             state = loader.with_pages(pages).first_keys_again(state)
         else:
             state = loader.with_pages(pages).first_keys(state)
@@ -139,11 +165,13 @@ def load_work(ctx: Depth512Context) -> None:
 def load(ctx: Depth512Context) -> None:
     """Run the load role: one warp, one elected lane issues.
 
-    At its end it waits until every slot has been read. The commits that say so are not waited for
-    otherwise, and none may reach a CTA that has ended. The last one follows from the last
-    ``O_mma`` only where signals keep their order.
+    At its end it waits until every slot has been read, and Q. The commits that say so are not
+    waited for otherwise, and none may reach a CTA that has ended. The last one follows from the
+    last ``O_mma`` only where signals keep their order.
     """
     progress = for_each_work(ctx, load_work, loads=True)
     if ctx.spec.variant.is_persistent:
-        state = replace(ctx, progress=progress).ring_start(producer=True)
-        Depth512Loader.of(ctx).ring.drain(state)
+        ended = replace(ctx, progress=progress)
+        Depth512Loader.of(ctx).ring.drain(ended.ring_start(producer=True))
+        if ctx.spec.writes_rows:
+            wait_for_query_memory(ended)

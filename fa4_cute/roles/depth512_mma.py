@@ -6,7 +6,7 @@ tile n.
 
 Edges: waits on ``KV full``, ``S consumed`` (scores in registers), ``PO_lo`` (P stored, O_lo
 rescaled) and ``PO_hi``; commits ``KV empty``, ``S produced``, ``O_mma_lo`` and ``O_mma_hi`` in both
-CTAs.
+CTAs, and ``Q_read`` after the last scores of a query tile where the load role waits for it.
 """
 
 from dataclasses import dataclass
@@ -110,6 +110,9 @@ def issue_work(ctx: Depth512Context) -> None:
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             if step < num_tiles:
                 state = issuer.scores(state, step)
+                if cutlass.const_expr(ctx.spec.writes_rows):
+                    if step == num_tiles - 1:
+                        ctx.mbars.query_read().commit_mma()
             if step >= ctx.spec.value_lag:
                 state = issuer.outputs(state, step - ctx.spec.value_lag)
 

@@ -3,8 +3,9 @@
 Per key tile: load S and give its buffer back, find the row maximum, publish the correction factor,
 write P over S or, with head dim 512, to shared memory as the swizzled A operand of P V, add up the
 row sum. Head dim 512 splits a row between two threads; they exchange maxima in every tile and,
-because partial sums are rescaled alike, the sum only once at the end. Then: divide O by the row sum
-and store it, write the log-sum-exp.
+because partial sums are rescaled alike, the sum only once at the end. Then: write the log-sum-exp,
+divide O by the row sum and store it. A plain persistent pair leaves O to the correction role, which
+is told the row sum, and goes on with the next query tile.
 
 Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
 ``S consumed`` and ``PO_lo`` of the leader. With scales per token it also waits for those of the
@@ -73,9 +74,9 @@ def wait_for_p(ctx: Depth512Context, tile: Int32) -> None:
     Where P has a place of its own, in its S, this keeps its arrival out of the phase of that P: the
     other CTA may not have told of it yet.
 
-    Without look-ahead the arrival of S says so already: its commit follows that P V. Before the
-    first tile, this thread has waited for all P V of the query tile before. Where O of that was
-    staged over P, its store has read it: K of these scores was loaded only then.
+    Without look-ahead the arrival of S says so already: its commit follows that P V. So does that
+    of a query tile's first S, which follows the last P V of the query tile before. Where O of that
+    was staged over P, its store has read it: K of these scores was loaded only then.
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
         if tile > 0:
@@ -197,12 +198,18 @@ def softmax_work(ctx: Depth512Context) -> None:
         wait_for_factor_read(ctx, num_tiles - 1)
     if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, row, row_sum, lambda mine, other: mine + other)
+    if cutlass.const_expr(ctx.spec.writes_rows):
+        publish_factor(ctx, row, row_sum, num_tiles)
     ctx = ctx.decode_again()
     row = Depth512Row(ctx)
     result = RowResult.of(ctx, row, row_max, row_sum)
     write_log_sum_exp_once(ctx, row, result)
-    write_output(ctx, row, result)
-    say_stored(ctx, ONLY_CHAIN)
+    if cutlass.const_expr(ctx.spec.writes_rows):
+        # The next query tile writes the slot again.
+        wait_for_factor_read(ctx, num_tiles)
+    else:
+        write_output(ctx, row, result)
+        say_stored(ctx, ONLY_CHAIN)
 
 
 def softmax(ctx: Depth512Context) -> None:

@@ -148,6 +148,10 @@ class Barrier:
         """Say so to this CTA, each calling warp once."""
         self.block.arrive_as_warp(self.mbar)
 
+    def commit_mma(self) -> None:
+        """Say so once all MMAs issued so far have completed, in a pair to both CTAs."""
+        self.block.commit_mma(self.mbar)
+
     def arrive_at_leader(self, *, release: bool = False) -> None:
         """Say so to the CTA whose MMA role waits; ``release`` hands over shared memory as well."""
         self.block.arrive_at_leader(self.mbar, release=release)

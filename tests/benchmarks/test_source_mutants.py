@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ import pytest
 from benchmarks import source_mutants
 from benchmarks.source_anchors import AnchorError, Edit, Fault, Sources
 from benchmarks.source_faults import FAULTS
-from benchmarks.source_mutants import COPIED, ROOT, resolved
+from benchmarks.source_faults.record import ROOT, read, resolved
+from benchmarks.source_mutants import COPIED
 from testing.probes import PROBES
 
 SOURCE = '''"""A module."""
@@ -85,6 +86,24 @@ def test_the_module_decides_between_functions_of_one_name(tmp_path: Path) -> Non
         both.edit(Fault("three.scaled", "log(x)", "pass", ()))
 
 
+def test_an_edit_has_the_code_of_its_function_without_layout(tmp_path: Path) -> None:
+    def code(place: str, old: str, folder: str, text: str = SOURCE) -> str:
+        found = sources(tmp_path / folder, one=text).edit(Fault(place, old, "0", (), nth=1))
+        return found.function
+
+    box = code("one.Box.scaled", "x", "a")
+    assert box == "def scaled(self, x: int):\n    return x * self.by + x * self.by".replace(
+        "):", ") -> int:"
+    )
+    module = code("one.<module>", "2 + 3", "b")
+    assert "LIMIT = 2 + 3" in module
+    assert "scaled" not in module
+    elsewhere = SOURCE.replace("log(x)", "log(by)  # why").replace("\n            *", " *")
+    assert code("one.Box.scaled", "x", "c", elsewhere) == box
+    one = code("one.scaled", "wide", "d", SOURCE.replace("log(x)", "log(x)  # why"))
+    assert one == code("one.scaled", "wide", "e") != code("one.scaled", "wide", "f", elsewhere)
+
+
 @pytest.mark.slow
 def test_every_fault_has_its_place_and_changes_python() -> None:
     found, problems = resolved(FAULTS)
@@ -141,17 +160,6 @@ def test_an_argued_survivor_has_an_argument() -> None:
     assert all(len(fault.reason.split()) > 8 for fault in argued)
 
 
-def test_verdicts() -> None:
-    edit = Edit("a.py", 1, 0, 1, b"")
-    plain, argued = Fault("a.f", "x", "y", ()), Fault("a.f", "x", "y", (), reason="why")
-    verdicts = [
-        source_mutants._row(fault, edit, how, 0.1)["verdict"]
-        for fault in (plain, argued)
-        for how in ("2q: wrong", None)
-    ]
-    assert verdicts == ["killed", "SURVIVES", "KILLED ALTHOUGH ARGUED", "argued"]
-
-
 def found_in(**numbers: int) -> list[tuple[Fault, Edit]]:
     return [
         (Fault(f"{storey}.f{n}", "x", "y", ("2q",)), Edit(f"fa4_cute/{storey}/a.py", n, 0, 1, b""))
@@ -173,54 +181,55 @@ def test_a_sample_takes_storeys_by_turns_and_a_larger_one_goes_on() -> None:
     assert source_mutants.sampled([], 3, seed=1) == []
 
 
-def test_verdicts_are_kept_until_their_source_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source_mutants, "ROOT", tmp_path)
-    for name in ("a.py", "b.py"):
-        (tmp_path / name).write_text("x = 1\n")
-    row = {"verdict": "SURVIVES", "how": None}
-    rows = [
-        {**row, "fault": name[0], "path": name, "source": source_mutants._source(name)}
-        for name in ("a.py", "b.py", "b.py")
-    ]
-    rows[2]["verdict"] = "killed"  # the last word counts
-    verdicts = tmp_path / "verdicts.jsonl"
-    assert source_mutants.kept_rows(verdicts) == {}
-    verdicts.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert source_mutants.kept_rows(verdicts) == {"a": rows[0], "b": rows[2]}
-    (tmp_path / "a.py").write_text("x = 2\n")
-    assert source_mutants.kept_rows(verdicts) == {"b": rows[2]}
-    (tmp_path / "b.py").unlink()
-    assert source_mutants.kept_rows(verdicts) == {}
-
-
 def test_a_run_that_was_cut_off_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A verdict is written when its trial ends, is kept by the next run, and still counts."""
-    faults = [Fault("hardware.align_up", old, "0", ("2q",)) for old in ("unit", "value")]
-    found = [(fault, Edit("fa4_cute/tma.py", n, 0, 1, b"")) for n, fault in enumerate(faults)]
-    verdicts = tmp_path / "verdicts.jsonl"
+    faults = [Fault("hardware.align_up", old, "0", ("2q",)) for old in ("unit", "value", "rest")]
+    found = [
+        (fault, Edit("fa4_cute/tma.py", n, 0, 1, b"", "as it was"))
+        for n, fault in enumerate(faults)
+    ]
+    tried, verdicts = [], tmp_path / "record.jsonl"
 
     def trial(edit: Edit, killers: tuple[str, ...]) -> tuple[str | None, float]:
         assert killers == ("2q",)
+        tried.append(edit.line)
         return None, 0.1
 
+    monkeypatch.setattr(source_mutants, "FAULTS", tuple(faults))
     monkeypatch.setattr(source_mutants, "resolved", lambda _: (found, []))
     monkeypatch.setattr(source_mutants, "trial", trial)
     monkeypatch.setattr(source_mutants, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
-    monkeypatch.setattr(source_mutants, "RESULT", tmp_path / "report.json")
-    line = ["--trust", "--resume", "--results", str(verdicts)]
+    line = ["--trust", "--resume", "--record", str(verdicts)]
     assert source_mutants.main([*line, "--sample", "1"]) == 1
     assert "1 to try, 0 kept" in capsys.readouterr().out
-    assert len(verdicts.read_text().splitlines()) == 1
+    assert len(verdicts.read_text().splitlines()) == len(tried) == 1
+    again = tried.pop()
+    found[again] = (faults[again], replace(found[again][1], function="another"))
     assert source_mutants.main(line) == 1
     printed = capsys.readouterr().out
-    assert "1 to try, 1 kept" in printed
-    assert "0 of 2 killed, 0 argued, 2 unexplained" in printed
-    rows = json.loads((tmp_path / "report.json").read_text())["rows"]
-    assert len(rows) == len(verdicts.read_text().splitlines()) == 2
+    assert "3 to try, 0 kept" in printed
+    assert "0 of 3 killed, 0 argued, 3 unexplained" in printed
+    assert tried[-1] == again  # those without any verdict come first
+    assert [row["fault"] for row in read(verdicts).values()] == list(map(str, faults))
+    assert len(verdicts.read_text().splitlines()) == 3
+    assert source_mutants.main(line) == 1
+    assert "0 to try, 3 kept" in capsys.readouterr().out
+    assert len(tried) == 3
+
+
+def test_what_kills_without_a_fault_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = found_in(roles=1)
+    monkeypatch.setattr(source_mutants, "resolved", lambda _: (found, []))
+    monkeypatch.setattr(source_mutants, "clean", lambda names: {names[0]: f"{names[0]}: wrong"})
+    monkeypatch.setattr(source_mutants, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    with pytest.raises(SystemExit, match="1"):
+        source_mutants.main(["--record", str(tmp_path / "record.jsonl")])
+    assert "FAILS WITHOUT A FAULT 2q: wrong" in capsys.readouterr().out
+    assert read(tmp_path / "record.jsonl") == {}
 
 
 def test_a_fault_without_a_place_ends_the_run(

@@ -79,7 +79,7 @@ def _triton(case: Case, t: Tensors) -> list[LaunchRequest]:
     return heard
 
 
-def _triton_ptxas() -> str:
+def triton_ptxas() -> str:
     """The assembler that Triton takes for Hopper; of its options only -O decides here."""
     from triton.backends.nvidia.compiler import get_ptxas
 
@@ -98,7 +98,7 @@ def heard(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
         return found.request, cubins[found.request.ptx]
     if case.family.startswith("Triton"):
         (request,) = _triton(case, t)
-        return request, assembled(request.ptx, ARCH, ptxas=_triton_ptxas())
+        return request, assembled(request.ptx, ARCH, ptxas=triton_ptxas())
     from benchmarks.timing.judges.cutlass_programs import PROGRAMS
 
     with cuda_tensors_on_host(SMS), overheard() as (requests, cubins):
@@ -141,7 +141,7 @@ def code_of(case: Case, request: LaunchRequest, cubin: bytes) -> SassKernel:
         ValueError: no assembler here makes it.
     """
     if case.family.startswith("Triton"):
-        return compiled(request.ptx, ARCH, request.kernel, ptxas=_triton_ptxas())
+        return compiled(request.ptx, ARCH, request.kernel, ptxas=triton_ptxas())
     from benchmarks.timing.attention_traces import code_of as any_of
 
     return any_of(cubin, request.ptx, ARCH, request.kernel)[0]
@@ -163,9 +163,9 @@ def trace_of(case: Case) -> LaunchTrace:
     kernel = code_of(case, request, cubin)
     clusters = prod(request.grid) // prod(request.cluster)
     if prod(request.grid) <= SMS:
-        launch = busiest(traced(kernel, _executed(request, (0, clusters - 1))))
+        launch = busiest(traced(kernel, executed(request, (0, clusters - 1))))
     else:
-        launch = alike(traced(kernel, _executed(request, range(apart))), apart)
+        launch = alike(traced(kernel, executed(request, range(apart))), apart)
     return replace(launch, tensors=tuple(sorted(extents(t), key=lambda extent: extent.address)))
 
 
@@ -175,7 +175,8 @@ def extents(t: Tensors) -> Iterator[Extent]:
         yield Extent(tensor.data_ptr(), tensor.nbytes, tensor.nbytes)
 
 
-def _executed(request: LaunchRequest, clusters: Sequence[int]) -> Any:
+def executed(request: LaunchRequest, clusters: Sequence[int]) -> Any:
+    """The recording of some clusters of a launch; the others are not executed."""
     with recording(clusters, others=False) as launches:
         run(request, RunOptions(mode="fast"))
     return launches[0]

@@ -1,21 +1,22 @@
 """Asks a Hopper GPU what its SMs share.
 
-python -m benchmarks.timing.sharing RESULTS.json [skews]     on a machine with a GPU
+python -m benchmarks.timing.sharing RESULTS.json [skews | starts]     on a machine with a GPU
 
-With "skews" it asks the questions of `skews.py` and no others.
+With "skews" or "starts" it asks the questions of that module and no others.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import skews
+from benchmarks.timing.sharing import skews, starts
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -78,9 +79,22 @@ def rates(device: Device, asked: Sharing, gpcs: list[list[int]]) -> dict[str, An
     }
 
 
+def begins(device: Device) -> Iterator[dict[str, Any]]:
+    """When CTAs begin: each launch between two looks at the timer. The first one loads code."""
+    for asked in starts.questions():
+        device.run(asked.case())
+        cases = (starts.ticks(), asked.case(), starts.ticks())
+        (first,), (found,), (last,) = (device.run(case) for case in cases)
+        yield starts.answer(asked, first, last, found)
+
+
 def main(path: str, which: str = "") -> int:
-    """Ask everything, or the questions of `skews`; returns the exit status."""
+    """Ask everything, or the questions of one module; returns the exit status."""
     device, out = Device(), Path(path)
+    if which == "starts":
+        kept = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
+        out.write_text(json.dumps(kept) + "\n")
+        return 0
     found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}
     for pair in () if which else PAIRS:
         found["arrivals"].append(arrivals(device, pair))

@@ -34,6 +34,8 @@ AMPLIFIED: Final = 5.0
 """How many times a relative deviation of executed clusters may come back in what a key costs."""
 TAKEN: Final = "CTA"
 """What counts like a unit: that an SM has one."""
+MMAS: Final = "tensor"
+"""The unit of the MMAs."""
 
 
 @dataclass(frozen=True)
@@ -184,11 +186,13 @@ class Whole:
         busy: share of them, with the chip's own values, in which each unit of an SM works; "HBM":
             in which the bytes that must move do.
         taken: share in which an SM has a CTA: the rest are the launch, and waiting for the last.
+        uneven: MMA cycles of the busiest SM over those of the average one, at least (`uneven`).
     """
 
     cycles: tuple[float, ...]
     busy: Mapping[str, float]
     taken: float
+    uneven: float
 
 
 def whole(
@@ -209,7 +213,23 @@ def whole(
     total = work.sum(0) / places
     busy = {unit: float(total @ price) / cycles[0] for unit, price in costs.busy.items()}
     busy["HBM"] = moving(hbm_bytes, draws[0]) / cycles[0]
-    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0])
+    start, tile, key = costs.busy[MMAS]
+    each = tile + start * (not layout.persistent)
+    least = uneven([each + key * keys for keys in tiles], places)
+    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0], least)
+
+
+def uneven(work: Sequence[float], places: int) -> float:
+    """By how much the busiest of some places exceeds the average one, at least.
+
+    Whoever gives out the pieces: one place has the largest, and one has as many as their number
+    over that of places, rounded up, none smaller than the smallest.
+
+    Args:
+        work: of each piece; none is shared between places. places: that take them.
+    """
+    mean, most = sum(work) / places, -(-len(work) // places)
+    return max(mean, *work, most * min(work)) / mean
 
 
 def _claimed(
@@ -225,7 +245,9 @@ def _claimed(
     total = np.array((started, len(tiles) / places, sum(tiles) / places))
     busy = {unit: float(total @ price) / cycles[0] for unit, price in costs.busy.items()}
     busy["HBM"] = moving(hbm_bytes, draws[0]) / cycles[0]
-    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0])
+    _, tile, key = costs.busy[MMAS]
+    least = uneven([tile + key * keys for keys in tiles], places)
+    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0], least)
 
 
 def moving(count: float, draw: Draw) -> float:

@@ -6,24 +6,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.timing.side_by_side.extents import MMAS
 from benchmarks.timing.side_by_side.records import Row
 from sm100sim.timing.predict import Band
 
 WANTED: Final = 1.05
 """The ratio to the best of the others that this package wants, with the whole band above 1."""
-NEEDED: Final = {"tensor": "MMAs", "HBM": "bytes"}
+NEEDED: Final = {MMAS: "MMAs", "HBM": "bytes"}
 """Units whose work no kernel with these tiles can do without, and what that work is."""
 HEAD: Final = f"""## Where a row is below {WANTED}, or open, and why
 
 Of each problem the column that is nearest, or ahead, among those with a ratio below {WANTED} or a
 band that crosses 1. **At most** is what a perfect kernel of the same tiles would gain: its cycles
-over those in which the MMAs, or the bytes that must come from memory, keep their unit busy.
-Starts, ends and SMs that wait for the last ones count as gained, so no kernel gets all of it.
+over those in which the busiest SM's tensor core works, or memory moves the bytes that must come
+from it. Query tiles are whole, so without a mask one of 148 SMs has 14 of 2,048, whoever gives them
+out, where the average has 13.84; with a mask it has the average and the longest tile at least. That
+holds for both sides alike. Starts, ends and all other waits count as gained, so no kernel gets all
+of it; one with other tiles, or whose last tiles are split by keys, may gain more.
 **Needed** is what this package's kernel would have to gain for {WANTED} with its whole band above
 1. Where more is needed than can be had, the limit is reached; elsewhere there is room that this
 package does not use. Exponentials are no limit, as polynomials can take their place; the busiest
-unit is that of the code as it is. An SM has no CTA while the launch begins, and where it waits
-for the last ones. All shares are with the chip's own values.
+unit is that of the code as it is, on average of all SMs. An SM has no CTA while the launch begins,
+and where it waits for the last ones. All shares are with the chip's own values.
 """
 
 
@@ -63,12 +67,17 @@ class Cell:
 
 def bound(row: Row) -> str:
     """The unit with the most work that a kernel cannot do without."""
-    return max(NEEDED, key=lambda unit: row["busy"].get(unit, 0.0))
+    return max(NEEDED, key=lambda unit: share(row, unit))
+
+
+def share(row: Row, unit: str) -> float:
+    """The share of the time in which a unit works: of MMAs, at least, where it has most to do."""
+    return float(row["busy"].get(unit, 0.0) * (row.get("uneven", 1.0) if unit == MMAS else 1.0))
 
 
 def at_most(row: Row) -> float:
     """What a perfect kernel would gain over a row's."""
-    return float(1 / row["busy"][bound(row)])
+    return 1 / share(row, bound(row))
 
 
 def nearest(cells: Sequence[Cell]) -> list[Cell]:
@@ -109,7 +118,7 @@ def sentence(cells: Sequence[Cell]) -> str:
     """What follows for cells that are alike."""
     first = cells[0]
     unit = bound(first.base)
-    shares = span([100 * cell.base["busy"][unit] for cell in cells], ".0f")
+    shares = span([100 * share(cell.base, unit) for cell in cells], ".0f")
     most = span([at_most(cell.base) for cell in cells], ".2f")
     needed = span([cell.needed for cell in cells], ".3f")
     text = (
@@ -119,7 +128,8 @@ def sentence(cells: Sequence[Cell]) -> str:
         f"{most} is the most that could be gained; {needed} is needed: "
     )
     if first.limited:
-        return text + f"**{WANTED} cannot be reached.**"
+        these = " with these tiles" if unit == MMAS else ""
+        return text + f"**{WANTED} cannot be reached{these}.**"
     room = f"{text}**there is room.** The busiest unit of this code: {', '.join(busiest(cells))}"
     if unit == "HBM":
         return f"{room}."
@@ -146,4 +156,4 @@ def span(values: Sequence[float], form: str) -> str:
 def told(row: Row) -> str:
     """What a row could gain at most, and by which unit."""
     unit = bound(row)
-    return f"{NEEDED[unit]} {row['busy'].get(unit, 0.0):.1%} | at most {at_most(row):.3f}"
+    return f"{NEEDED[unit]} {share(row, unit):.1%} | at most {at_most(row):.3f}"

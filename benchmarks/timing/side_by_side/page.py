@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import exp, log
 from typing import Final
 
+from benchmarks.timing.side_by_side import libraries
 from benchmarks.timing.side_by_side.extents import AMPLIFIED
 from benchmarks.timing.side_by_side.limits import Cell, limits
 from benchmarks.timing.side_by_side.records import Row, same_state
@@ -52,13 +53,14 @@ cause should not act there; that is an argument and no measurement.
   choose how often it splits the keys (`num_splits=0`); by itself it does not.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
   package. In older releases those for CUDA 13 wrote other code
-  ([timing_blackwell.md](timing_blackwell.md)); in 4.8.1 they write the same. 48 kernels were
-  compared, all of the columns with CUDA 13 but for packed sequences, combine launches and
-  decoding of 4 and 16 sequences: only the line `.version` differs. Of 31 of them machine code by
-  13.4 was compared too, and is the same. So no ratio of those moves. The rows of FlashAttention-4
-  at d64, and of this package at d128 all, were made again by those for CUDA 13: equal in every
-  draw. To have them: `pip install --no-deps --target F` with `nvidia-cutlass-dsl` and its
-  `-libs-base`, `-libs-core` and `-libs-cu13`, all 4.8.1, and
+  ([timing_blackwell.md](timing_blackwell.md)); in 4.8.1 they write the same. Compared were 48
+  kernels, all of the columns with CUDA 13 but for packed sequences, combine launches and decoding
+  of 4 and 16 sequences, and then the {launches} launches of all {rows} rows of decoding and packed
+  sequences ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than the
+  line `.version`. Of 31 of the 48 machine code by 13.4 was compared too, and is the same. So no
+  ratio moves. The rows of FlashAttention-4 at d64, and of this package at d128 all, were made again
+  by those for CUDA 13: equal in every draw. To have them: `pip install --no-deps --target F` with
+  `nvidia-cutlass-dsl` and its `-libs-base`, `-libs-core` and `-libs-cu13`, all 4.8.1, and
   `PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
 """
 
@@ -125,7 +127,9 @@ def page(rows: Sequence[Row], pairs: Sequence[Row]) -> str:
     """The page of rows and of the states of the machine that are equal (`records.STATES`)."""
     made = of_one_state([row for row in rows if "cycles" in row], pairs)
     draws = len(made[0]["cycles"]) - 1 if made else 0
-    lines = [HEAD.format(draws=draws, amplified=AMPLIFIED), *states(made), *summary(made), ""]
+    compared = libraries.counts(libraries.recorded())
+    head = HEAD.format(draws=draws, amplified=AMPLIFIED, **compared)
+    lines = [head, *states(made), *summary(made), ""]
     lines += [*limits(list(cells(made))), "", "## Every row", "", *tables(made)]
     lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made, pairs)]
     return "\n".join([*lines, ""])

@@ -13,6 +13,7 @@
     scale..  k_scale          per-token scales: all "arrived" (CTA-local)         1
                               all "read" (CTA-local)                              128
     ..       stored           O stored, its memories free (persistent)            128
+             Q_read           or: all scores have read Q (O leaves row by row)    1
     ..       answer           the next work tile is named (dynamic, CTA-local)    1
                               all warps that play a role have read it             22
 
@@ -55,6 +56,7 @@ class Depth512MBarsLayout(BarrierTable):
         persistent: the pair takes one query tile after the other.
         num_scale_bufs: buffers of key scales, 0 without scales per token.
         dynamic: it takes those of pairs that have not started.
+        writes_rows: the correction role writes O row by row, so that Q is free after all scores.
     """
 
     num_kv_stages: int
@@ -62,6 +64,7 @@ class Depth512MBarsLayout(BarrierTable):
     persistent: bool = False
     num_scale_bufs: int = 0
     dynamic: bool = False
+    writes_rows: bool = False
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -83,11 +86,16 @@ class Depth512MBarsLayout(BarrierTable):
                 *((f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots),
             ],
             "k_scale": scale_rows(self.num_scale_bufs, WARP_GROUP_THREADS),
-            "stored": [("stored", "O stored", _LOCAL_SOFTMAX, told)] if self.persistent else [],
+            "stored": [("stored", "O stored", _LOCAL_SOFTMAX, told)],
+            "Q_read": [("Q_read", "scores computed", MMA_COMMIT, "load (next query tile)")],
             "answer": self.answers.rows() if self.dynamic else [],
         }
         if not self.split_o:
             rows["PO_hi"] = rows["O_mma_hi"] = []
+        if self.writes_rows or not self.persistent:
+            rows["stored"] = []
+        if not self.writes_rows:
+            rows["Q_read"] = []
         return rows
 
     @property
@@ -176,6 +184,11 @@ class Depth512MBarsLayout(BarrierTable):
     def stored_offset(self) -> int:
         """The output is stored and its memory free. Only where a pair takes tile after tile."""
         return self.offset("stored")
+
+    @property
+    def query_read_offset(self) -> int:
+        """All scores of a query tile have read Q. Only where O is not staged over it."""
+        return self.offset("Q_read")
 
     @property
     def answer_offset(self) -> int:

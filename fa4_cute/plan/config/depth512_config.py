@@ -64,6 +64,7 @@ class Depth512Config(OperandConfig):
         dynamic: it takes those of pairs that have not started.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         p_in_memory: P goes through shared memory, also where Tensor Memory has a place for it.
+        writes_rows: the correction role writes O row by row, and nothing is staged over Q.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -79,6 +80,7 @@ class Depth512Config(OperandConfig):
     scale_dtype: DType = DType.INVALID
     dynamic: bool = False
     p_in_memory: bool = False
+    writes_rows: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -277,7 +279,7 @@ class Depth512Config(OperandConfig):
     def _misc_mbars(self, num_kv_stages: int) -> Depth512MBarsLayout:
         bufs = self.num_k_scale_bufs
         return Depth512MBarsLayout(
-            num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic
+            num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic, self.writes_rows
         )
 
     @property

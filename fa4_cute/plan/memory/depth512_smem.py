@@ -5,7 +5,7 @@
 Staging O over Q is safe: O_mma_lo follows every MMA that reads Q. A 16-bit O of fp8 operands is
 twice as large as Q and also covers P and the first ring slots. Of a split O the low o block, which
 is staged while the MMAs of the high one still read P and V, is just as large as Q; the rest waits
-for the last MMA.
+for the last MMA. A plain persistent pair stages nothing.
 """
 
 from __future__ import annotations

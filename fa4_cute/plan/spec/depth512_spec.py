@@ -23,9 +23,9 @@ from ..config.tuning import Tuning, tuning_of
 from ..facts.dtypes import DType
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
-from .register_tuning import keeps_p_in_memory
+from .register_tuning import is_plain, keeps_p_in_memory
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
-from .variant import Variant
+from .variant import Scheduler, Variant
 
 SMALLEST_DEPTH = 193
 """Smaller head dims run on the kernel with two Q tiles per CTA."""
@@ -86,6 +86,7 @@ class Depth512Spec(CommonSpec):
             with_features(config, variant),
             dynamic=variant.is_dynamic,
             p_in_memory=keeps_p_in_memory(variant),
+            writes_rows=_writes_rows(variant),
         )
         refuse(unsupported_reason(config))
         schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
@@ -100,6 +101,15 @@ class Depth512Spec(CommonSpec):
         parts += self.variant.name_parts
         parts += [] if self.look_ahead else ["in_turn"]
         return "_".join(parts)
+
+    @property
+    def writes_rows(self) -> bool:
+        """Whether the correction role writes O row by row: in plain persistent pairs.
+
+        Then the softmax goes on with the next query tile at once, whose Q is loaded when all scores
+        have read this one.
+        """
+        return self.config.writes_rows
 
     @property
     def output_depth(self) -> int:
@@ -143,3 +153,6 @@ class Depth512Spec(CommonSpec):
             if step >= self.value_lag:
                 yield "O", step - self.value_lag
 
+
+def _writes_rows(variant: Variant) -> bool:
+    return variant.is_persistent and is_plain(replace(variant, scheduler=Scheduler.TILE))

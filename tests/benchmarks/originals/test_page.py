@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.originals.__main__ import PAGE, RESULTS, merged
+from benchmarks.originals.__main__ import PAGE, merged
 from benchmarks.originals.cases import CASES
-from benchmarks.originals.page import render, spans
+from benchmarks.originals.page import RESULTS, render, spans
 
 LAUNCH: dict[str, Any] = {
     "kernel": "k", "grid": [2, 1, 1], "cluster": [1, 1, 1], "warps": 4, "smem_bytes": 4096,

@@ -12,7 +12,7 @@ from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
 from benchmarks.timing.side_by_side.claimed import SMALL, Handed
 from benchmarks.timing.side_by_side.dynamic import Mixed
-from benchmarks.timing.side_by_side.extents import Costs, Layout, whole
+from benchmarks.timing.side_by_side.extents import MMAS, Costs, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
 from sm100sim.timing.chips import Draw
 
@@ -30,14 +30,14 @@ def test_who_ends_a_query_tile_takes_over_the_next(
     keys: list[int], places: int, last: int
 ) -> None:
     """The long one's CTA takes over none while the other one takes all that are left."""
-    costs = Costs(((10.0, 0.0, 1.0),), {"tensor": (0.0, 0.0, 0.5)}, 0.0)
+    costs = Costs(((10.0, 0.0, 1.0),), {MMAS: (0.0, 0.0, 0.5)}, 0.0)
     layout = Layout(1, 1, persistent=False, claims=True)
     draw = Draw("b200", "sm_100a", 0, {"sms": float(places), "cta_cycles": 5, "launch_cycles": 100,
                                        "hbm_gbytes": 1000, "clock_mhz": 1000})  # fmt: skip
     extent = SimpleNamespace(tiles=lambda _: keys)
     found = whole(costs, layout, extent, [draw], 0)  # type: ignore[arg-type]
     assert list(found.cycles) == [100 + 5 + 10 + last]
-    assert found.busy["tensor"] == pytest.approx(sum(keys) / 2 / places / found.cycles[0])
+    assert found.busy[MMAS] == pytest.approx(sum(keys) / 2 / places / found.cycles[0])
     taken = (10 * min(places, len(keys)) + sum(keys)) / places
     assert found.taken == pytest.approx(taken / found.cycles[0])
 

@@ -15,10 +15,14 @@ from benchmarks.timing.side_by_side.extents import (
     AMPLIFIED,
     Costs,
     Executed,
+    Extent,
     Layout,
     amplified,
     columns,
+    uneven,
+    whole,
 )
+from sm100sim.timing.chips import load_chip
 
 
 def executed(tiles: int, keys: int, cycles: float, tensor: float = 0) -> Executed:
@@ -106,3 +110,44 @@ def test_persistent_kernels_are_executed_once_more(
 def test_a_fit_that_does_not_hold_has_a_residue() -> None:
     bent = [executed(1, 512, 1000), executed(1, 1024, 2000), executed(1, 2048, 5000)]
     assert Costs.of(bent).residue > 0.05
+
+
+@pytest.mark.parametrize(
+    ("work", "places", "least"),
+    [
+        ([3.0] * 2048, 148, 14 * 148 / 2048),  # one has 14, the average 13.84
+        ([3.0] * 2072, 148, 1.0),  # 14 each
+        ([3.0] * 10, 148, 14.8),  # one each, and most have none
+        ([1.0, 2.0, 9.0], 3, 9 / 4),  # the largest
+        ([1.0, 2.0, 3.0, 4.0], 2, 1.0),  # 4 + 1 and 3 + 2
+        ([5.0, 5.0, 6.0], 2, 10 / 8),  # one has two, 5 + 5 at least
+    ],
+)
+def test_the_busiest_place_has_whole_tiles(work: list[float], places: int, least: float) -> None:
+    assert uneven(work, places) == pytest.approx(least)
+
+
+def test_no_way_to_give_out_tiles_is_better_than_the_bound() -> None:
+    work = [4.0, 4.0, 5.0, 5.0, 7.0]
+    for places in (1, 2, 3, 5, 6):
+        best = min(
+            max(sum(w for w, at in zip(work, given, strict=True) if at == p) for p in range(places))
+            for given in product(range(places), repeat=len(work))
+        )
+        assert 1 <= uneven(work, places) <= best * places / sum(work) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("persistent", "causal", "heads", "least"),
+    [(True, False, 16, 14 * 148 / 2048), (False, False, 16, 14 * 148 / 2048), (True, True, 16, 1),
+     (False, True, 1, 148 * 32768 / (128 * 129 * 128))],
+)  # fmt: skip
+def test_a_launch_says_how_uneven_its_mmas_are(
+    persistent: bool, causal: bool, heads: int, least: float
+) -> None:
+    busy = {"tensor": (0.0, 0.0, 4.0), "mufu": (100.0, 50.0, 3.0)}
+    costs = Costs(((1000.0, 500.0, 5.0),), busy, 0.0)
+    layout = Layout(256, 1, persistent)
+    extent = Extent(heads, 32768, 32768, causal)
+    found = whole(costs, layout, extent, [load_chip("b200").draw(0)], 0)
+    assert found.uneven == pytest.approx(least)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.timing.side_by_side import __main__ as program
+from benchmarks.timing.side_by_side import limits
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
 
@@ -120,7 +121,8 @@ def test_a_limit_is_reached_where_more_is_needed_than_the_mmas_leave() -> None:
     assert "Of 4 problems 3 are short: at 1 the limit is reached, at 2 there is room." in text
     assert (
         "* bf16 d128 all, 1,024: 1.010 beside FA4, CUDA 12. The MMAs alone take 98 % of the time, "
-        "so 1.02 is the most that could be gained; 1.040 is needed: **1.05 cannot be reached.**"
+        "so 1.02 is the most that could be gained; 1.040 is needed: "
+        "**1.05 cannot be reached with these tiles.**"
     ) in text
     assert "d64 all, 1,024: 1.020" in text
     assert (
@@ -143,6 +145,39 @@ def test_bytes_are_a_limit_and_the_nearest_column_is_the_one_that_counts() -> No
     ours["busy"]["HBM"] = 0.9
     text = limits_of([ours, near])
     assert "**there is room.** The busiest unit of this code: HBM 90 %.\n" in text
+
+
+def test_query_tiles_are_whole_on_both_sides() -> None:
+    ours, theirs = short("bf16 d192/128 all", [101, 101, 101], {"tensor": 0.95})
+    text = limits_of([ours, theirs])
+    assert "take 95 % of the time, so 1.05 is the most that could be gained" in text
+    assert "**there is room.**" in text
+    ours["uneven"], theirs["uneven"] = 1.02, 1.2
+    text = limits_of([ours, theirs])
+    assert "take 97 % of the time, so 1.03 is the most that could be gained" in text
+    assert "**1.05 cannot be reached with these tiles.**" in text
+    assert "| MMAs 96.9% | at most 1.032 | MMAs 60.0% | at most 1.667 |" in text
+
+
+def test_bytes_do_not_come_in_whole_tiles() -> None:
+    ours, theirs = short("bf16 d64 all", [101, 101, 101], {"HBM": 0.9, "tensor": 0.8})
+    ours["uneven"] = 1.1
+    assert "The bytes alone take 90 %" in limits_of([ours, theirs])
+    ours["uneven"] = 1.2
+    assert "The MMAs alone take 96 %" in limits_of([ours, theirs])
+
+
+def test_short_rows_say_how_uneven_their_mmas_are() -> None:
+    found = side_page.of_one_state(
+        [one for one in side_by_side.load() if "cycles" in one],
+        side_by_side.load(side_by_side.STATES),
+    )
+    cells = limits.nearest(list(side_page.cells(found)))
+    of_tiles = [one for cell in cells for one in (cell.base, cell.row) if one["family"] != "other"]
+    assert of_tiles
+    for one in of_tiles:
+        assert one["uneven"] >= 1, one
+        assert limits.share(one, "tensor") <= 1, one
 
 
 def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ MORE = (
     dynamic("page64 split", 128, num_qo=1, lengths=((1, 1300), (1, 90), (1, 400))),
     dynamic("ragged causal", 512, heads=1, lengths=((150, 600), (0, 20), (70, 90))),
     dynamic("page16 causal", 256, lengths=((300, 700), (300, 40))),
+    # Plain pairs, whose correction role writes O.
+    dynamic("causal", 256, heads=1, lengths=((600, 300),)),
+    dynamic("causal", 512, lengths=((300, 600),)),
     dynamic("tokens ragged causal", 128, dtype=FP8, pair_cta=True),
     dynamic("causal", 192, num_qo=2, head_dim_v=128),
 )

@@ -13,6 +13,7 @@ from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.launch.turns import Section
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
+from fa4_cute.work.context import AttentionContext
 from sm100sim.options import run_options
 from testing.arguments import arguments
 from testing.cases import FP8, Case, dense
@@ -35,6 +36,8 @@ def persistent(
 TWO_Q = persistent((300, 300, 128), batch=1)
 D384 = persistent((300, 600, 384), heads=1)
 D256_FP8 = persistent((500, 510, 256), heads=1, dtype=FP8)
+STAGED = persistent((500, 510, 256), heads=1, mask="causal sink", dtype=FP8)
+"""A sink, so that O is staged: over the ring, too."""
 PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
 HOPPER = persistent((500, 300, 64), arch=SM90A, num_qo=None)
 GROUP = replace(
@@ -46,6 +49,7 @@ CASES = (
     (GROUP, 2),
     # Pairs of CTAs
     (D256_FP8, 2),
+    (STAGED, 2),
     (PAIR, 2),
     # More than two rounds of 12 query tiles, forwards and backwards, the last one not full.
     (HOPPER, 5),
@@ -63,6 +67,9 @@ MORE = (
     # One pair for everything, and two that take an odd number of query tiles.
     (persistent((600, 300, 256), heads=1), 2),
     (persistent((300, 600, 512), heads=1), 5),
+    # One key tile to a query tile, and query tiles that see no key between others.
+    (persistent((600, 90, 256), heads=1), 2),
+    (persistent((300, 600, 512), heads=1, mask="", dtype=FP8), 4),
     # Columns of rope: their buffers go on in turn from query tile to query tile.
     (persistent((100, 333, 192), batch=3, heads=1, head_dim_v=128, num_qo=1), 2),
     (persistent((300, 300, 200), heads=1, mask="chunked"), 1),
@@ -126,6 +133,12 @@ LOST = {
     "parity of earlier corrections": ("work.progress.Progress.corrections_of", lambda *_: 0),
     "place in the rings": ("pipelines.RingState.after", empty_rings),
     "last wait for the slots": ("roles.load.drain", lambda *_: None),
+    "wait for the row sum to be read": (
+        "roles.depth512_softmax.wait_for_factor_read", lambda *_: None,
+    ),
+    "number of a row sum": (
+        "work.depth512.Depth512Context.factor_step", AttentionContext.factor_step,
+    ),
 }
 """What a fault in the passage from one query tile to the next leaves out, where, and what is there
 instead."""
@@ -135,11 +148,28 @@ USUAL = (
     ("last wait for the slots", TWO_Q),
     ("place in the rings", D384),
     ("wait before Q is loaded", PAIR),
+    ("wait before Q is loaded", D256_FP8),
+    ("number of a row sum", D384),
+    ("wait for the row sum to be read", D256_FP8),
 )
-# A pair leaves together, when all commits have arrived: it needs no last wait.
+OF_ROWS = ("wait for the row sum to be read", "number of a row sum")
+"""Of pairs of wide heads whose correction role writes O, and so is told the row sum."""
+STAGES = ("wait before O is overwritten", "parity of earlier corrections")
+"""Of all others: threads that write O let the next P V begin, and row sums are counted with the
+corrections."""
+
+
+def applies(lost: str, case: Case) -> bool:
+    """Return whether ``case`` has what is left out."""
+    if lost.startswith("last"):
+        # A pair leaves together, when all commits have arrived: it needs no last wait.
+        return case is TWO_Q
+    return lost not in (STAGES if case in (D384, D256_FP8) else OF_ROWS)
+
+
 ALL = (
-    (lost, case) for case in (TWO_Q, D384, PAIR, D256_FP8) for lost in LOST
-    if case is TWO_Q or not lost.startswith("last")
+    (lost, case) for case in (TWO_Q, D384, PAIR, D256_FP8, STAGED) for lost in LOST
+    if applies(lost, case)
 )
 LOSERS = [
     pytest.param(*row, marks=() if row in USUAL else pytest.mark.exhaustive) for row in ALL
@@ -173,9 +203,8 @@ def test_what_keeps_query_tiles_apart_is_needed(
 ) -> None:
     """The simulator finds a kernel without it: a race, a deadlock, or other values."""
     place, instead = LOST[lost]
-    is_deep = case.head_dim >= SMALLEST_DEPTH
-    role = "depth512_" if is_deep else ""
-    wait = "wait_until_stored" if is_deep else "wait_for_query_memory"
+    role = "depth512_" if case.head_dim >= SMALLEST_DEPTH else ""
+    wait = "wait_until_stored" if case is STAGED else "wait_for_query_memory"
     progress = "ApartProgress" if case is TWO_Q else "Progress"  # a mask ends its chains apart
     call(arguments(case), num_sms=sms_of(case))  # the kernel as it should be
     place = place.format(role=role, wait=wait, progress=progress)

@@ -15,7 +15,7 @@ from fa4_cute.plan.facts.hardware import CTA_GROUP, MBARRIER_BYTES, SMEM_CAPACIT
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.arguments import arguments
-from testing.cases import dense
+from testing.cases import Case, dense
 from testing.runner import call, spec_of
 
 WARP_GROUPS = 3
@@ -53,13 +53,18 @@ def counted(ptx: str, counters: torch.Tensor) -> str:
     return ARRIVAL.sub(with_count, ptx)
 
 
-def completions(name: str, tiles: int) -> int:
-    """Return how many phases of a fixed barrier the protocol completes."""
+def completions(name: str, tiles: int, works: int = 0) -> int:
+    """Return how many phases of a fixed barrier the protocol completes in ``tiles`` key tiles.
+
+    ``works`` are the query tiles of a plain persistent pair: a row sum follows the factors of each.
+    """
     if "even" in name:
         return (tiles + 1) // 2
     if "odd" in name:
         return tiles // 2
-    return tiles - 1 if name.startswith("C_") else tiles
+    if name == "Q_read":
+        return works
+    return tiles - 1 if name.startswith("C_") and not works else tiles
 
 
 def slot_uses(spec: Depth512Spec, slot: int, tiles: int) -> int:
@@ -68,12 +73,16 @@ def slot_uses(spec: Depth512Spec, slot: int, tiles: int) -> int:
     return (total - slot + ring - 1) // ring
 
 
-def expected(spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int) -> list[int]:
+def expected(
+    spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int, works: int = 0
+) -> list[int]:
     """Return the arrivals per warp group on ``barrier`` of ``cta`` over a whole run."""
     by_group = [0] * WARP_GROUPS
     ring = re.match(r"KV_(full|empty)\[(\d+)\]", barrier.name)
     slot = int(ring[2]) if ring else None
-    phases = completions(barrier.name, tiles) if slot is None else slot_uses(spec, slot, tiles)
+    phases = slot_uses(spec, slot, tiles) if slot is not None else completions(
+        barrier.name, tiles, works
+    )
     only_in_leader = any("both CTAs" in arrival.who for arrival in barrier.arrivals)
     only_in_leader |= bool(ring and ring[1] == "full")
     if cta == 1 and only_in_leader:
@@ -92,10 +101,29 @@ def test_arrivals_are_those_of_the_plan(head_dim: int, look_ahead: bool, tiles: 
     case = dense(100, tiles * bn - 3, head_dim)
     spec = spec_of(case)
     assert isinstance(spec, Depth512Spec)
-    spec = replace(spec, look_ahead=look_ahead)
+    check_arrivals(case, replace(spec, look_ahead=look_ahead), tiles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_arrivals_of_a_plain_persistent_pair_are_those_of_the_plan(head_dim: int) -> None:
+    """One pair takes three query tiles."""
+    bn, bm = (128, 256) if head_dim == 256 else (256, 128)
+    case = replace(dense(3 * bm - 5, 3 * bn - 3, head_dim), features=frozenset({"persistent"}))
+    spec = spec_of(case)
+    assert isinstance(spec, Depth512Spec)
+    assert spec.writes_rows
+    check_arrivals(case, spec, tiles=9, works=3)
+
+
+def check_arrivals(case: Case, spec: Depth512Spec, tiles: int, works: int = 0) -> None:
+    """Run ``case`` on one pair of CTAs and compare all arrivals with the plan."""
     counters = torch.zeros(CTA_GROUP * WARP_GROUPS * PLANE // 4, dtype=torch.int32)
     given = arguments(case)
-    call(given, spec=spec, rewrite=lambda ptx: counted(ptx, counters), more=(counters,))
+    call(
+        given, spec=spec, num_sms=CTA_GROUP, rewrite=lambda ptx: counted(ptx, counters),
+        more=(counters,),
+    )  # fmt: skip
     found = counters.view(CTA_GROUP, WARP_GROUPS, -1)
     layout = Depth512SMemLayout(spec.config)
     first = (SMEM_BASE + layout.mbar_byte_offset) // 4
@@ -105,4 +133,4 @@ def test_arrivals_are_those_of_the_plan(head_dim: int, look_ahead: bool, tiles: 
     for barrier in spec.config.misc_mbars.specs:
         for cta in range(CTA_GROUP):
             observed = barriers[cta, :, barrier.index].tolist()
-            assert observed == expected(spec, barrier, tiles, cta), (barrier.name, cta)
+            assert observed == expected(spec, barrier, tiles, cta, works), (barrier.name, cta)

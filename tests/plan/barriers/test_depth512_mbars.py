@@ -15,6 +15,7 @@ SCALED = Depth512MBarsLayout(4, num_scale_bufs=2)
 PERSISTENT = Depth512MBarsLayout(4, persistent=True)
 BOTH = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2)
 DYNAMIC = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2, dynamic=True)
+ROWS = Depth512MBarsLayout(4, persistent=True, writes_rows=True)
 CTAS = 2
 
 # Offset in d512, offset in d256, count.
@@ -52,7 +53,7 @@ def test_sizes(mbars: Depth512MBarsLayout, fixed: int, high: int, ring: int, siz
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
-@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC])
+@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC, ROWS])
 def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
@@ -75,7 +76,9 @@ def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> Non
     for buffer in range(mbars.num_scale_bufs):
         counted[mbars.scale_ring.producer_mbar(buffer)] += 1
         counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
-    if mbars.persistent:
+    if mbars.writes_rows:
+        counted[mbars.query_read_offset] += 1
+    elif mbars.persistent:
         counted[mbars.stored(0)] += softmax
     if mbars.dynamic:
         counted[mbars.answers.producer(mbars.answer_offset).commit()] += 1
@@ -99,6 +102,15 @@ def test_a_persistent_pair_has_one_barrier_more_after_all_others() -> None:
     last = PERSISTENT.specs[-1]
     assert (last.name, last.index) == ("stored", PERSISTENT.stored_offset)
     assert (D512.most_kv_stages, PERSISTENT.most_kv_stages) == (11, 10)
+
+
+def test_where_rows_are_written_one_by_one_a_commit_says_that_q_is_free() -> None:
+    """In the place of the arrivals that say that O is stored."""
+    assert ROWS.counts() == (*D512.counts(), 1)
+    assert ROWS.specs[:-1] == D512.specs
+    last = ROWS.specs[-1]
+    assert (last.name, last.index) == ("Q_read", ROWS.query_read_offset)
+    assert ROWS.most_kv_stages == PERSISTENT.most_kv_stages
 
 
 def test_pipelines_meet_on_the_same_barriers() -> None:

@@ -12,6 +12,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, WARP_GROUP_THREADS
 from fa4_cute.plan.facts.tensor_map_bits import MAX_BOX
 from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
+from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_box, query_box, tensor_maps
@@ -111,6 +112,17 @@ def test_a_persistent_pair_keeps_its_tiles(dtype: DType, head_dim: int) -> None:
     assert lost == (1 if dtype is DType.FP8_E4M3 else 0)
     assert spec.layout_o_exceeds_q == (dtype is DType.FP8_E4M3)
     assert spec.name == plain.name + "_persistent"
+
+
+@pytest.mark.parametrize("scheduler", list(Scheduler))
+@pytest.mark.parametrize("plain", [True, False])
+def test_plain_persistent_pairs_write_row_by_row(scheduler: Scheduler, plain: bool) -> None:
+    variant = Variant(scheduler=scheduler, mask=CAUSAL, sink=not plain)
+    spec = Depth512Spec.for_attention(DType.BF16, 256, variant=variant)
+    assert spec.writes_rows == (plain and variant.is_persistent)
+    names = [barrier.name for barrier in spec.config.misc_mbars.specs]
+    assert ("Q_read" in names) == spec.writes_rows
+    assert ("stored" in names) == (variant.is_persistent and not spec.writes_rows)
 
 
 @settings(deadline=None)

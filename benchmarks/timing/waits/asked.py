@@ -1,0 +1,190 @@
+"""The kernels whose waits are asked for, rewritten: launches for a GPU, and the machine's answers.
+
+    CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.waits.asked FOLDER [--only REGEX]
+
+No GPU is needed. `benchmarks.timing.waits` makes the launches on one and shows both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from benchmarks.hopper.times.record_fa4 import APART, recorded, side_of
+from benchmarks.hopper.times.recorded import Recorded, save
+from benchmarks.timing.judges.cases import CASES, OURS, Attention, Case
+from benchmarks.timing.judges.launches import (
+    ARCH,
+    alike,
+    begin,
+    executed,
+    extents,
+    heard,
+    tensors_of,
+    triton_ptxas,
+)
+from benchmarks.timing.waits.records import RECORDS, WAITS, WORDS, Record, Waits, counted, decoded
+from benchmarks.timing.waits.rewrite import KINDS, rewritten
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.timing.chips import load_chip
+from sm100sim.timing.model import Residents
+from sm100sim.timing.model.machine import replay
+from sm100sim.timing.predict.gpu import asked_of_l2, resident_ctas
+from sm100sim.timing.predict.memory import from_memory
+from sm100sim.timing.records import LaunchTrace
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.tools import assembled
+from sm100sim.timing.sass.trace import traced
+
+CTAS: Final = 64
+"""That write, at least; fewer where a launch has no more."""
+NAMES: Final = (
+    "Triton attention d128-2048 128 × 64, 2 stages, 4 warps",
+    "Triton attention d128-2048 128 × 64, 2 stages, 8 warps",
+    "Triton attention d128-2048 128 × 64, 3 stages, 8 warps",
+    "Triton GEMM, boxes 4096x4096x4096 128 × 128, 2 stages, 4 warps",
+    "Triton GEMM, boxes 4096x4096x4096 128 × 128, 3 stages, 4 warps",
+    "Triton GEMM, pointers 4096x4096x4096 128 × 128, 2 stages, 4 warps",
+    "fa4_cute d64-1024 fewer consumers",
+    "fa4_cute d64-1024 one tile a CTA",
+)  # fmt: skip
+"""Cases that are missed, and beside them some that are not."""
+CHIP: Final = "h200"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A case with the clock read at its waits.
+
+    Attributes:
+        request: the launch; its last parameter is the address of records.
+        sites: kind, line and text of each wait. warps: of a CTA. step: every so many CTAs write.
+    """
+
+    case: Case
+    request: LaunchRequest
+    tensors: dict[str, torch.Tensor]
+    sites: tuple[dict[str, Any], ...]
+    warps: int
+    step: int
+
+    @property
+    def written(self) -> int:
+        """CTAs that write."""
+        return -(-prod(self.request.grid) // self.step)
+
+
+def _assembler(case: Case) -> str | None:
+    return None if case.family == OURS else triton_ptxas()
+
+
+def ask(case: Case, apart: int = 0) -> Asked:
+    """Rewrite the kernel that a case launches, for tensors `apart` bytes from one another."""
+    t = tensors_of(case, apart)
+    if isinstance(case.problem, Attention):
+        torch.manual_seed(1)
+        for name in "qkv":
+            t[name].normal_()
+    request, _ = heard(case, t)
+    warps = prod(request.block) // 32
+    step = max(prod(request.grid) // CTAS, 1)
+    # Triton's barriers follow one another; ours are the turns that consumers take.
+    kinds = [kind for kind in KINDS if case.family == OURS or kind != "barrier"]
+    changed = rewritten(request.ptx, warps=warps, records=RECORDS, step=step, kinds=kinds)
+    size = -(-prod(request.grid) // step) * warps * RECORDS * WORDS
+    t[WAITS] = torch.zeros(size + apart, dtype=torch.int32)[apart:]
+    params = (*request.params, struct.pack("<Q", t[WAITS].data_ptr()))
+    request = replace(request, ptx=changed.ptx, params=params)
+    return Asked(case, request, t, tuple(map(asdict, changed.sites)), warps, step)
+
+
+def _clocks(launch: LaunchTrace) -> list[list[float]]:
+    """When the machine reads the clock, by warp of the CTA that begins first."""
+    draw = asked_of_l2(launch, load_chip(CHIP).draw())
+    trace = from_memory(launch)[0].traces[0]
+    copies = resident_ctas(launch, draw)
+    issued = np.array(replay(trace, draw, Residents(copies), stand_room=1).issued)
+    reads = [
+        k
+        for k, i in enumerate(trace.kernel.instructions)
+        if re.search(r"SR_CLOCKLO|SR_CLOCK\b", i.operands)
+    ]
+    at, found = 0, []
+    for stream in trace.streams:
+        times = issued[at : at + len(stream.order)][np.isin(stream.order, reads)]
+        at += len(stream.order)
+        found.append(times.tolist())
+    return found
+
+
+def machine(asked: Asked) -> Waits:
+    """The machine's answer: the run says which waits a warp made, the machine when.
+
+    Raises:
+        ValueError: a warp read the clock another number of times than its records say.
+    """
+    recording = executed(asked.request, (0,))
+    words = asked.tensors[WAITS].numpy().view(np.uint32)
+    size = asked.warps * RECORDS * WORDS
+    ((ran),) = decoded(words[:size], asked.warps, RECORDS)
+    ptxas = _assembler(asked.case)
+    kernel = compiled(asked.request.ptx, ARCH, asked.request.kernel, ptxas=ptxas)
+    launch = alike(traced(kernel, recording), 1)
+    tensors = {name: t for name, t in asked.tensors.items() if name != WAITS}
+    launch = replace(launch, tensors=tuple(sorted(extents(tensors), key=lambda e: e.address)))
+    return counted([_timed(*both) for both in zip(ran, _clocks(launch), strict=True)])
+
+
+def _timed(records: Sequence[Record], times: Sequence[float]) -> list[Record]:
+    """Records of a warp with the machine's clock: one reading for its begin and end, two a wait."""
+    if records and len(times) < 2 * len(records) - 2:
+        raise ValueError(f"{len(times)} readings of the clock for {len(records)} records")
+    pairs = [times[0], *times[: 2 * len(records) - 3], times[-1], times[-1]]
+    clocks = np.array(pairs[: 2 * len(records)]).round().astype(int).reshape(-1, 2).tolist()
+    return [Record(r.site, *pair) for r, pair in zip(records, clocks, strict=True)]
+
+
+def record(case: Case) -> tuple[Recorded, str, bytes, dict[str, Any]]:
+    """What to store of a case: the launch, its image and the image's name, and the machine's."""
+    sides = []
+    for apart in APART:
+        asked = ask(case, apart)
+        sides.append(side_of(asked.request, asked.tensors))
+    cubin = assembled(asked.request.ptx, ARCH, ptxas=_assembler(case))
+    image = hashlib.sha256(cubin).hexdigest()[:16] + ".cubin"
+    said = {
+        "sites": asked.sites, "warps": asked.warps, "step": asked.step, "written": asked.written,
+        "machine": machine(ask(case)),
+    }  # fmt: skip
+    return recorded(asked.request, image, *sides), image, cubin, said
+
+
+def main() -> None:
+    """Rewrite the kernels and ask the machine."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="regular expression over names of cases")
+    asked = parser.parse_args()
+    begin()
+    launches, images, found = {}, {}, {}
+    for case in CASES:
+        if case.name in NAMES and re.search(asked.only, case.name):
+            launches[case.name], image, images[image], found[case.name] = record(case)
+            print(case.name, len(found[case.name]["sites"]), "waits", flush=True)
+    save(asked.folder, launches, images)
+    (asked.folder / "machine.json").write_text(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What a GPU's CTAs wrote becomes one, and stands beside the machine's wait by wait."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.timing.waits.__main__ import compared, main, middle, placed
+from benchmarks.timing.waits.records import BEGIN, END, WORDS, Waits, counted, decoded
+
+SITES = [{"kind": "mbarrier", "line": 7}, {"kind": "products", "line": 9}]
+
+
+def cta(copy: int, *, begin: int = 0) -> Waits:
+    """Two warps alike that wait twice for a copy and once for products, and one that does not."""
+    waits = [[BEGIN, begin, 0], [0, 10, copy], [1, 500, 60], [0, 600, copy], [END, 1000 + copy, 0]]
+    return [waits, waits, [[BEGIN, 2, 0], [END, 40, 0]]]
+
+
+def test_the_middle_of_three() -> None:
+    assert middle([cta(100), cta(900), cta(200)]) == cta(200)
+
+
+def test_who_went_another_way_is_left_out() -> None:
+    other = cta(900)
+    other[2] = [[BEGIN, 2, 0], [1, 3, 4], [END, 40, 0]]
+    assert middle([cta(100), other, cta(200)])[2] == cta(200)[2]
+
+
+def test_waits_stand_beside_the_machines() -> None:
+    assert list(compared(cta(300), cta(200), SITES)) == [
+        "| 0–1 | from begin to end | 1 | 1,300 | 1,200 | -100 |",
+        "| 0–1 | mbarrier, line 7 | 2 | 300 | 200 | -200 |",
+        "| 0–1 | products, line 9 | 1 | 60 | 60 | +0 |",
+        "| 2 | from begin to end | 1 | 38 | 38 | +0 |",
+    ]
+
+
+def test_the_machine_beside_itself_has_no_difference() -> None:
+    assert all(row.endswith("| +0 |") for row in compared(cta(200), cta(200), SITES))
+
+
+def test_where_a_cta_was() -> None:
+    words = np.zeros((1, 1, 3, WORDS), np.uint32)
+    words[0, 0] = [(BEGIN, 2**32 - 10, 77, 5000), (0, 0, 5, 0), (END, 90, 77, 6000)]
+    ctas = decoded(words, 1, 3)
+    assert placed(ctas, words) == [[77, 5000, 100]]
+    assert counted(ctas[0]) == [[[BEGIN, 0, 0], [0, 10, 5], [END, 100, 0]]]
+
+
+def test_a_table_of_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"K": {"machine": cta(200), "sites": SITES}, "L": {"machine": cta(1), "sites": SITES}}
+    (tmp_path / "machine.json").write_text(json.dumps(said))
+    out = tmp_path / "measured.json"
+    kernels = {"K": {"waits": cta(300)}, "L": {"failed": "wrong: error nan"}}
+    out.write_text(json.dumps({"kernels": kernels}))
+    assert main(["show", str(tmp_path), str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "## K" in text
+    assert "| 0–1 | mbarrier, line 7 | 2 | 300 | 200 | -200 |" in text
+    assert "wrong: error nan" in text
+    assert main(["other"]) == 64
