@@ -202,7 +202,7 @@ def _function(b: Builder) -> None:
 
 FEATURES: dict[str, Callable[[Builder], None]] = {
     "causal": lambda b: b.set(causal=True),
-    "window": lambda b: b.set(window_size=(60, 10)),
+    "window": lambda b: b.set(window_size=b.case.window),
     "chunked": lambda b: b.also(masks.chunked(70)),
     "padding": lambda b: b.also(masks.padding(ints([k - k // 10 for _, k in b.case.sequences]))),
     "bias": lambda b: b.also(masks.bias(b.bias())),
@@ -218,6 +218,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
     "cluster": lambda b: b.set(num_splits=2, split="cluster"),
+    "last": lambda b: b.set(num_splits=3, split="last"),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "dynamic": lambda b: b.set(scheduler="dynamic"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),

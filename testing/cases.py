@@ -18,6 +18,7 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 
 Lengths = tuple[tuple[int, int], ...]
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
+WINDOW = (60, 10)
 
 
 class Kernel(NamedTuple):
@@ -40,7 +41,7 @@ HOPPER_KERNELS = {
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
     "Hopper, wide": Kernel(256, 2, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "rope", "dynamic"})
+NOT_ON_HOPPER = frozenset({"cluster", "last", "rope", "dynamic"})
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Case:
         growth: scores rise by it from key to key, so that the maximum moves in every tile.
         sharpness: factor of the queries, which also moves the maxima.
         arch: architecture of the kernel; None for that of the device.
+        window: keys before and after the row's own that the feature "window" shows.
     """
 
     features: frozenset[str] = frozenset()
@@ -76,6 +78,7 @@ class Case:
     growth: float = 0.0
     sharpness: float = 1.0
     arch: str | None = None
+    window: tuple[int, int] = WINDOW
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> Case:
@@ -90,6 +93,7 @@ class Case:
         parts = [dtype_name(self.dtype), depth, "+".join(sorted(self.features)) or "plain"]
         parts += [f"{self.num_qo}q"] if self.num_qo else []
         parts += ["pair"] * self.pair_cta
+        parts += [f"window{self.window[0]}x{self.window[1]}"] if self.window != WINDOW else []
         parts += [self.arch] if self.arch else []
         parts += [f"{dtype_name(self.rope)}_rope"] if self.rope else []
         parts += [f"splits{self.num_splits}"] if (self.num_splits or 1) > 1 else []
@@ -167,15 +171,16 @@ def is_possible(
 ) -> bool:
     """Whether the features can be asked for together.
 
-    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
+    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile;
+    the last CTA joins those of a single Q tile, and is not persistent either.
     Rope columns are not for the kernel above head dim 192.
     """
     chosen = {*features}
     if arch == SM90A and chosen & NOT_ON_HOPPER:
         return False
-    if "cluster" in chosen:
+    if of_one_tile := chosen & {"cluster", "last"}:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
-        if not serves or chosen & {"split", *SCHEDULERS}:
+        if not serves or len(of_one_tile | chosen & {"split", *SCHEDULERS}) > 1:
             return False
     if chosen >= SCHEDULERS:
         return False

@@ -31,6 +31,7 @@ PAGED: Final[dict[str, Any]] = {"used_k": True, "ragged_q": True}
 PERSISTENT: Final[dict[str, Any]] = {"scheduler": Scheduler.PERSISTENT}
 DYNAMIC: Final[dict[str, Any]] = {"scheduler": Scheduler.DYNAMIC}
 WORKSPACE: Final[dict[str, Any]] = {"partition": Partition.WORKSPACE}
+LAST: Final[dict[str, Any]] = {"partition": Partition.LAST}
 CLUSTER: Final[dict[str, Any]] = {"partition": Partition.CLUSTER, "num_partitions": 2}
 TOKENS: Final[dict[str, Any]] = {"token_scales": True}
 
@@ -184,6 +185,11 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,
     ),
+    "1q last d128": two_q(BF16, 128, ONE_Q, **LAST),
+    "1q last d64 page64 sink lse": two_q(
+        BF16, 64, ONE_Q, page_size=64, sink=True, return_lse=True, **PAGED, **LAST
+    ),
+    "1q last d128 fp8 tokens": two_q(FP8, 128, ONE_Q, **TOKENS, **LAST),
     "combine bf16 d128 lse": CombineSpec(BF16, 128, return_lse=True),
     "combine fp16 d64": CombineSpec(FP16, 64),
     "combine sm90 d64": CombineSpec(BF16, 64, arch=SM90A),

@@ -39,7 +39,7 @@ def unwritten_outputs() -> Iterator[None]:
 
     def poisoned(ptx: str, kernel: str, packed: Any, buffers: Any) -> Any:
         for buffer in buffers:
-            if buffer.writable and buffer.address not in filled:
+            if buffer.writable and not buffer.is_read and buffer.address not in filled:
                 filled.add(buffer.address)
                 ctypes.memset(buffer.address, UNWRITTEN, buffer.size)
         return launch(ptx, kernel, packed, buffers)
@@ -117,6 +117,7 @@ TWO: Final = {"num_qo": 2}
 PAIR: Final = {"pair_cta": True}
 FP16: Final = {"dtype": torch.float16}
 MLA: Final = {"head_dim_v": 128}
+WIDE: Final = {"window": (127, 0)}
 SHARP: Final = 1.0
 """A scale that lets the running maximum grow, so that O is rescaled."""
 GENTLE: Final = 0.25
@@ -146,6 +147,10 @@ TURNS: Final = Call(((129, 40),) * 60)
 """Many query tiles of one key tile: a ring's cursor comes by everywhere."""
 ENDS: Final = Call(((128, 192), (128, 40), (128, 192), (128, 330)) * 3)
 """The first Q tile leaves out the second key tile, must not leave out the only one, takes all."""
+LED: Final = Call(((400, 600), (0, 20), (257, 640), (300, 301), (300, 100)))
+"""With windows: query tiles whose second chain leads, and others."""
+FEW: Final = Call(((600, 100),) * 4)
+"""Query tiles of one key tile and of none."""
 ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
@@ -175,6 +180,8 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-three": probe("causal", 72, *DENSE, heads=3, **TWO),
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-persistent-128": probe("persistent ragged causal", 128, ENDS, **TWO),
+    "2q-lead": probe("persistent ragged rope window", 128, LED, **WIDE, **TWO),
+    "2q-lead-plain": probe("persistent window", 128, ROUNDS, FEW, heads=4, **WIDE, **TWO),
     "2q-splits": probe("plain", 64, PARTS, Call(((3, 200),)), num_splits=34, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
@@ -192,6 +199,8 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-rope-fused": probe("rope causal", 64, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
+    "1q-last": probe("ragged last sink", 64, NARROW, SOME, heads=8, **ONE),
+    "1q-last-causal": probe("causal last", 128, Call(((3, 700),)), heads=8, kv_heads=2, **ONE),
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
     "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),

@@ -71,14 +71,14 @@ def launches(
 ) -> Iterator[list[Any]]:
     """Collect the reports of all launches inside the block, whose PTX ``rewrite`` may change.
 
-    Memory that a launch may write is NaN before the first one; ``more`` of it is left as it is.
+    Memory that a launch only writes is NaN before the first one; ``more`` of it is left as it is.
     """
     reports: list[Any] = []
     launch = simulator.launch
 
     def recorded(ptx: str, kernel: str, packed: Any, buffers: Any) -> Any:
         for buffer in buffers if not reports else ():
-            if buffer.writable and buffer.size:
+            if buffer.writable and buffer.size and not buffer.is_read:
                 ctypes.memset(buffer.address, 0xFF, buffer.size)
         others = [simulator.HostBuffer(x.data_ptr(), x.nbytes, writable=True) for x in more]
         reports.append(launch(rewrite(ptx), kernel, packed, [*buffers, *others]))

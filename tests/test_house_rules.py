@@ -225,6 +225,7 @@ def test_top_level_holds_the_cards_files_and_the_public_vocabulary() -> None:
 
 ONLY_TESTS_USE = {
     "support_table": "makes the table of docs/features.md, which a test compares",
+    "is_read": "says which memory of a launch tests must not fill with NaN",
     "files": "field of the public CacheInfo",
     "in_memory": "field of the public CacheInfo",
     "render_named_barriers": "draws them for people, as render_barriers does the mbarriers",

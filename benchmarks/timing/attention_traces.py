@@ -164,18 +164,27 @@ def code_of(cubin: bytes, ptx: str, arch: str, kernel: str) -> tuple[SassKernel,
 
 
 def chosen(problem: Problem, grid: Grid, sms: int, cluster: int = 1) -> Sequence[int]:
-    """Clusters of so many CTAs to execute: one, those of a head, or two persistent ones.
+    """Clusters of so many CTAs to execute: one, those of a head, or four persistent ones.
 
-    Without a mask clusters are alike. Persistent ones take tiles in turn, and this package's go
-    backwards every other time: the first or the last one has as many tiles as any.
+    Without a mask clusters are alike.
     """
     if prod(grid) <= sms:
-        return sorted({0, prod(grid) // cluster - 1})
+        return persistent(prod(grid) // cluster)
     if not problem.causal:
         return [0]
     if len(_beyond_one(grid)) > 1:
         return range(0, grid[0] * grid[1], grid[0])
     return [tile * section(problem) for tile in range(tiles(problem, grid))]
+
+
+def persistent(clusters: int) -> list[int]:
+    """Clusters of which the busiest stands for all, where they take tiles in turn.
+
+    This package's go backwards every other time, so the first or the last one has as many tiles as
+    any. Where a head's tiles divide the clusters, those two have all of its short last tiles (a
+    quarter less work than the mean at head dim 64 with 1,024 keys), and their neighbours none.
+    """
+    return sorted({0, 1, clusters - 2, clusters - 1} & {*range(clusters)})
 
 
 def _beyond_one(grid: Grid) -> list[int]:

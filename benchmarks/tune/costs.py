@@ -77,6 +77,8 @@ SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 DECODED_KEYS: Final = (2048, 4096)
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
+TWICE: Final = 16
+"""Rows of a query tile that the last CTA puts together in two rounds."""
 PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
@@ -127,10 +129,21 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
     few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
     (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
+    # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
+    joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
+    rows = TWICE // 4, 4, 1
+    (twice,) = launches(DECODED_KEYS[0] * COMBINED[0], COMBINED[0], "last", rows)
+    record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "last": []}
+    for draw, one, a, b, c in zip(maker.draws, few, *joining, twice, strict=True):
+        split = (b - a) / (COMBINED[1] - COMBINED[0])
+        more = c - a
+        # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
+        # has to reach the L2 first.
+        fence = draw["global_latency"]
+        record["last"].append((a - one - more + fence, split, more - split * COMBINED[0]))
     queries, heads = PROMPT
     prompt = launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
-    starts = [draw["launch_cycles"] for draw in maker.draws]
-    record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "launch": starts}
+    starts = record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
     for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
         key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
         split = (d - c) / (COMBINED[1] - COMBINED[0])
@@ -179,10 +192,13 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
     for kind in DECODING:
         if kind.name in records:
-            rows = [costs_of(records[kind.name][part]) for part in ("tile", "combine")]
-            told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
-            exchange = round(median(records[kind.name]["exchange"][1:]))
-            text += f"    DecodingRow({kind.key},\n                {told}, {exchange}),\n"
+            record = records[kind.name]
+            tile, combine, last = (
+                f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine", "last")
+            )
+            exchange = round(median(record["exchange"][1:]))
+            text += f"    DecodingRow({kind.key},\n                {tile}, {combine}, {exchange},\n"
+            text += f"                {last}),\n"
     return text + ")  # fmt: skip\n"
 
 
@@ -218,7 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
             if re.search(given.only, kind.name):
                 record = decoding(kind, maker)
                 records[kind.name] = record | {"memory": memory_rate(maker)}
-                both = [costs_of(record[part]) for part in ("tile", "combine")]
+                both = [costs_of(record[part]) for part in ("tile", "combine", "last")]
                 print(kind.name, *both, flush=True)
                 save(records)
         for kind in KINDS:

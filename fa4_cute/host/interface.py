@@ -62,9 +62,10 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
         num_splits: number of CTAs over which the keys of a query tile are split. None leaves the
             choice to rules that :func:`fa4_cute.explain` names.
         split: where the results of the splits meet: ``"workspace"``, float32 in global memory that
-            a second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
-            for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
-            rules that :func:`fa4_cute.explain` names.
+            a second kernel adds up; ``"last"``, the same memory and the same bits, added up by the
+            last CTA of a query tile, for head dimensions up to 192 and one Q tile per CTA;
+            ``"cluster"``, the shared memory of up to 8 CTAs of a cluster, for the same; or None,
+            which leaves it to the rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
             a pair of CTAs for every two; ``"dynamic"``, a CTA or pair for every query tile, of
             which those that run take over the tiles of those that have not started (Blackwell);

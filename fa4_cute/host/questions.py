@@ -271,7 +271,8 @@ def _feature_lines(choice: Choice) -> list[str]:
     if variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
     if variant.is_split:
-        lines.append("keys are split; a second kernel weighs the partial results, float32")
+        who = "a second kernel" if variant.is_combined else "the last CTA of a query tile"
+        lines.append(f"keys are split; {who} weighs the partial results, float32")
     if variant.in_cluster:
         lines.append("keys are split; the CTAs of a cluster add up their results, a band each")
     if variant.extra_names:
@@ -301,8 +302,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             for few and for many keys and queries are compiled, with and without splits.
 
     Returns:
-        The names of the kernels, in order and each once; with split keys, also the name of the
-        kernel that combines them.
+        The names of the kernels, in order and each once; also of those that combine split keys.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
@@ -315,7 +315,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     specs: dict[AttentionSpec | CombineSpec, None] = {}
     for choice, sizes in zip(choices, described, strict=True):
         specs[choice.spec] = None
-        if choice.spec.variant.is_split:
+        if choice.spec.variant.is_combined:
             specs[combine_spec(_described(**sizes))] = None
     return [cache.compiled(spec).kernel_name for spec in specs]
 

@@ -11,7 +11,7 @@ from ..device.memory import gmem
 from ..plan.facts.numbers import LN_2, LOG2_E, MAX_FLOAT32
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
-from .row_store import log_sum_exp_address
+from .row_store import log_sum_exp_address, partial_log_sum_exp_address
 
 
 @dataclass(frozen=True)
@@ -65,4 +65,6 @@ def write_log_sum_exp(ctx: AttentionContext, row: ThreadRow, result: RowResult) 
         if row.position < ctx.work.sequence.seqlen_q:
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.
             value = (result.top + log2_hardware(result.total)) * Float32(LN_2)
-            gmem.store_f32(log_sum_exp_address(ctx, row), value)
+            is_split = ctx.spec.variant.is_split
+            place = partial_log_sum_exp_address if is_split else log_sum_exp_address
+            gmem.store_f32(place(ctx, row), value)

@@ -4,6 +4,8 @@ Serves what a tensor map cannot: the last tile of a packed sequence, whose box w
 next sequence, and the float32 partial results of a split.
 """
 
+from typing import Protocol
+
 import cutlass
 from cutlass import Float32, Int32, Int64
 
@@ -13,8 +15,20 @@ from ..work.context import AttentionContext
 from ..work.row import ThreadRow
 
 
-def query_row(ctx: AttentionContext, row: ThreadRow) -> Int64:
-    """Return the index of the thread's row among all (query, head) rows of the call."""
+class Place(Protocol):
+    """Where a row is: its sequence position and its query head."""
+
+    @property
+    def position(self) -> Int32:
+        """Sequence position."""
+
+    @property
+    def head(self) -> Int32:
+        """Query head."""
+
+
+def query_row(ctx: AttentionContext, row: Place) -> Int64:
+    """Return the index of a row among all (query, head) rows of the call."""
     work, args = ctx.work, ctx.args
     if ctx.spec.variant.ragged_q:
         query = Int64(work.sequence.first_query + row.position)
@@ -29,11 +43,14 @@ def is_query(ctx: AttentionContext, row: ThreadRow) -> Int32:
     return Int32(cutlass.select_(inside, Int32(1), Int32(0)))
 
 
-def log_sum_exp_address(ctx: AttentionContext, row: ThreadRow) -> Int64:
-    """Return where the log-sum-exp of the thread's row goes."""
+def partial_log_sum_exp_address(ctx: AttentionContext, row: ThreadRow) -> Int64:
+    """Return where the log-sum-exp of the thread's row goes in the CTA's partial results."""
+    return ctx.args.extras.partial_lse + partial_row(ctx, row) * DType.FP32.size
+
+
+def log_sum_exp_address(ctx: AttentionContext, row: Place) -> Int64:
+    """Return where the log-sum-exp of a row goes."""
     work, args = ctx.work, ctx.args
-    if ctx.spec.variant.is_split:
-        return args.extras.partial_lse + partial_row(ctx, row) * DType.FP32.size
     if ctx.spec.variant.ragged_q:
         first = Int64(row.head) * args.extras.total_q + work.sequence.first_query
     else:

@@ -32,7 +32,7 @@ from ..tma import load_query_chunks
 from ..work.context import KernelContext
 from ..work.dynamic import let_ask_ahead
 from ..work.persistent import for_each_work, wait_until_stored
-from ..work.progress import Progress
+from ..work.progress import LeadProgress, Progress
 
 
 def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducerPipeline]:
@@ -147,10 +147,25 @@ def wait_for_query_memory(
     if not ctx.spec.writes_rows:
         wait_until_stored(ctx, ctx.order.chains_of(tile))
     elif tile == 0:
-        for _ in range(ring.ring.num_slots - slots_since_scores(ctx.spec.config)):
-            state = state.step()
+        slot = slot_after_scores(ctx, ring, state, 0)
+        if isinstance(ctx.progress, LeadProgress):
+            # After one without key tiles the later slot is waited for: a wait too long, if any.
+            led = slot_after_scores(ctx, ring, state, 1)
+            slot = led.or_else(ctx.progress.last_lead > 0, slot)
         for qk_stage in range(ring.ring.num_qk_stages):
-            ring.acquire(state, qk_stage)
+            ring.acquire(slot, qk_stage)
+
+
+def slot_after_scores(
+    ctx: KernelContext, ring: TMAProducerPipeline, state: RingState, lead: int
+) -> RingState:
+    """Return the slot that was free after all scores of a query tile, in the round of ``state``.
+
+    ``state`` is the slot of the first K after that query tile, ``lead`` that of its chain 1.
+    """
+    for _ in range(ring.ring.num_slots - slots_since_scores(ctx.spec.config, lead)):
+        state = state.step()
+    return state
 
 
 def load_first_tiles_again(
@@ -221,7 +236,7 @@ def load_keys_ahead(ctx: KernelContext) -> None:
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)
     k = v = ctx.ring_start(producer=True)
-    num_tiles = ctx.work.num_key_tiles
+    num_tiles = ctx.work.num_loaded
     if num_tiles > 0:
         before, pages = TilePages.of(ctx, Int32(0)), TilePages.of(ctx, Int32(1))
         if cutlass.const_expr(ctx.spec.variant.is_persistent):

@@ -4,9 +4,10 @@ Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
 the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. Where the last key tile is hidden from Q0, its
-step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. A single Q tile alternates the chains from key
-tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
-(``plan.spec.issue_order``).
+step is S1 <- Q1 Kn', O0 += P0 Vn-1, O1 += P1 Vn-1. Where the first one is hidden from Q1 as well,
+chain 1 leads by a key tile: S0 <- Q0 Kn', O0 += P0 Vn-1, S1 <- Q1 Kn+1', O1 += P1 Vn. A single
+Q tile alternates the chains from key tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod
+2 and j the other chain (``plan.spec.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
 commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
@@ -24,6 +25,7 @@ from cutlass import Int32, cute
 from ..device.math import mma as umma
 from ..device.memory import tmem
 from ..device.sync import pair
+from ..operands import lead
 from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import (
     RingState,
@@ -126,6 +128,7 @@ class MmaIssuer:
         for stage in range(self.qk.num_stages):
             self.k_ring.wait_k(k, stage)
             self.scores(0, stage, k, tile)
+            lead.free(self.ctx, self.k_ring, k, 0, stage)
         self.ctx.mbars.producer_s(0).commit_mma()
 
     def second_chain_alone(self, k: RingState, tile: Int32) -> None:
@@ -140,12 +143,22 @@ class MmaIssuer:
         self.second_chain(k, tile)
 
     def second_chain(self, k: RingState, tile: Int32, *, wait_for_query: bool = False) -> None:
-        """Issue S1, after which K is free. K has arrived: S0 waited for it."""
+        """Issue S1, after which K is free. K has arrived: S0 waited for it.
+
+        Where chain 1 leads it reads the next K, for which it waits itself.
+        """
+        own = lead.keys_of_second(self.ctx, k, first=wait_for_query)
         for stage in range(self.qk.num_stages):
+            if self.ctx.order.starts_apart:
+                self.k_ring.wait_k(own, stage)
             if wait_for_query:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
-            self.scores(1, stage, k, tile)
-            self.k_ring.release_k(k, stage)
+            self.scores(1, stage, own, lead.tile_of_second(self.ctx, tile))
+            lead.free(self.ctx, self.k_ring, own, 1, stage)
+        if wait_for_query and self.ctx.order.starts_apart:
+            # The first P of chain 1 waits for the second reading of S0, and must not take the
+            # phase before the first for it.
+            lead.wait_for_first_reading(self.ctx)
         self.ctx.mbars.producer_s(1).commit_mma()
 
     def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
@@ -204,9 +217,9 @@ def issue_ahead(ctx: KernelContext) -> None:
         issuer.second_chain(k, Int32(0), wait_for_query=True)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            if tile == 1:
-                ctx.mbars.scores_read(0).wait(ctx.step(0, Int32(0)))
-                tmem.fence_after_thread_sync()
+            if cutlass.const_expr(not order.starts_apart):
+                if tile == 1:
+                    lead.wait_for_first_reading(ctx)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.first_chain(k, tile)
@@ -218,20 +231,32 @@ def issue_ahead(ctx: KernelContext) -> None:
             k, v = after_key(config, k, v)
             issuer.wait_values(v, tile - 1)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
+            lead.free(ctx, issuer.v_ring, v, 0)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.second_chain(key, tile)
             else:
                 issuer.second_chain(key, tile)
-            issuer.outputs(1, v, Int32(tile > 1), tile - 1)
-            issuer.v_ring.release_v(v)
+            own = lead.values_of_second(ctx, v)
+            if cutlass.const_expr(order.starts_apart):
+                issuer.wait_values(own, tile)
+            issuer.outputs(1, own, Int32(tile > 1), tile - 1)
+            lead.free(ctx, issuer.v_ring, own, 1)
             k, v = after_value(config, k, v)
+        lead.free_last_keys(ctx, issuer.k_ring, k)
+        v = lead.last_values(ctx, v)
         issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
             if cutlass.const_expr(order.ends_early(chain)):
                 if num_tiles == ctx.num_tiles(chain):
                     issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
             else:
+                if cutlass.const_expr(order.starts_apart):
+                    own = lead.values_of_second(ctx, v, last=True)
+                    if ctx.work.lead > 0:
+                        issuer.release_last_values(v)
+                        issuer.wait_values(own, num_tiles, last=True)
+                    v = own
                 issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
         if cutlass.const_expr(order.ends_apart and ctx.spec.variant.is_persistent):
             # Over at once: the last P of chain 1 came after it. No other role waits for its end,

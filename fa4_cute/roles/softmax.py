@@ -24,6 +24,7 @@ from ..device.registers import DEVICE
 from ..operands.scores import TileView, load_columns, masked, scores_and_max, scores_at_once
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
+from ..output.last import join_if_last
 from ..output.two_q import write_output
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.spec.register_tuning import joins_sum_early
@@ -231,6 +232,8 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
         write_output_of_cluster(ctx, row, row_max, row_sum)
     else:
         write_output(ctx, row, row_max, row_sum)
+    if cutlass.const_expr(ctx.spec.variant.last_joins):
+        join_if_last(ctx)
     say_stored(ctx, chain)
 
 

@@ -47,6 +47,12 @@ class RingState:
         phase = Int32(cutlass.select_(wraps, self.phase ^ 1, self.phase))
         return RingState(self.num_stages, index, phase)
 
+    def or_else(self, condition: Any, other: "RingState") -> "RingState":
+        """Return this cursor where ``condition`` holds, else ``other``."""
+        index = Int32(cutlass.select_(condition, self.index, other.index))
+        phase = Int32(cutlass.select_(condition, self.phase, other.phase))
+        return RingState(self.num_stages, index, phase)
+
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers of the cursor, for loops that carry it."""
         return [self.index.ir_value(), self.phase.ir_value()]
@@ -105,3 +111,12 @@ def after_value(
     """Return the cursors of the next K and V once V has taken its slot; in one ring they agree."""
     v = v.step()
     return (v, v) if config.use_fused_kv else (k, v)
+
+
+def one_tile_on(config: FA4Config, slot: RingState, *, adjacent: bool) -> RingState:
+    """Return the cursor of the next key tile's K, given one's K, or of its V, given one's V.
+
+    In a fused ring a tile of the other operand lies between them unless they are ``adjacent``.
+    """
+    following = slot.step()
+    return following.step() if config.use_fused_kv and not adjacent else following

@@ -158,12 +158,18 @@ class KernelContext(TmemContext):
     def of_chain(self, chain: int) -> Self:
         """Return the context in which the work has the key tiles that ``chain`` takes alone.
 
-        So chain 0 holds one count where the chains end apart, not two.
+        So chain 0 holds one count where the chains end apart, not two. The first key tile of chain
+        1 is the second one of the CTA where it leads.
         """
         if not self.order.ends_early(chain):
-            return self
+            return self.ahead() if self.order.starts_apart else self
         own = replace(self.work, num_key_tiles=self.num_tiles(chain), num_hidden=0)
         return replace(self, work=own)
+
+    def ahead(self) -> Self:
+        """Return the context in which key tiles are counted from the first one of chain 1."""
+        work = self.work
+        return replace(self, work=replace(work, first_tile=counted(work.lead, work.first_tile)))
 
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first K tile uses."""

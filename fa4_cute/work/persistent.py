@@ -45,7 +45,7 @@ def for_each_work(
         while index >= 0:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
+            progress = progress.after(*here.work.counts)
             index = next_work(ctx, taken, lets_ask=not loads)
             taken = taken + 1
     elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
@@ -55,7 +55,7 @@ def for_each_work(
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
+            progress = progress.after(*here.work.counts)
             index = index + step
             step = in_clusters(ctx, ids.grid_size_x()) * 2 - step
     elif cutlass.const_expr(ctx.spec.variant.is_persistent):
@@ -63,12 +63,12 @@ def for_each_work(
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
+            progress = progress.after(*here.work.counts)
             index = index + in_clusters(ctx, ids.grid_size_x())
     else:
         here = ctx.decoded()
         role(here)
-        progress = progress.after(here.work.num_key_tiles, here.work.num_hidden)
+        progress = progress.after(*here.work.counts)
     return progress
 
 

@@ -33,6 +33,8 @@ class Progress:
         """Return the counts of a CTA that has done nothing, as registers."""
         if order.deals_out:
             return DealtProgress(*(Int32(0) for _ in range(4)))
+        if order.starts_apart:
+            return LeadProgress(*(Int32(0) for _ in range(5)))
         if order.ends_apart:
             return ApartProgress(*(Int32(0) for _ in range(3)))
         return Progress(Int32(0), Int32(0))
@@ -49,12 +51,15 @@ class Progress:
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.loaded
 
-    def after(self, num_tiles: Int32, num_hidden: Int32 | int = 0) -> "Progress":
+    def after(
+        self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0
+    ) -> "Progress":
         """Return the counts after a query tile with ``num_tiles`` key tiles.
 
-        Chain 0 has left out the last ``num_hidden`` of them.
+        Chain 0 has left out the last ``num_hidden`` of them; chain 1 was ``lead`` ahead of it.
         """
-        return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
+        loaded = self.loaded + _one_if_any(num_tiles)
+        return Progress(loaded, self.tiles + counted(num_tiles, lead))
 
     def alone(self) -> Self:
         """Return the same counts; sums and differences of them are not held besides."""
@@ -89,7 +94,9 @@ class DealtProgress(Progress):
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.second_loaded if chain else self.loaded
 
-    def after(self, num_tiles: Int32, num_hidden: Int32 | int = 0) -> "DealtProgress":
+    def after(
+        self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0
+    ) -> "DealtProgress":
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
         second = num_tiles // NUM_CHAINS
         return DealtProgress(
@@ -114,10 +121,37 @@ class ApartProgress(Progress):
         """Return the key tiles of ``chain``."""
         return self.tiles if chain else _difference(self.tiles, self.hidden)
 
-    def after(self, num_tiles: Int32, num_hidden: Int32 | int = 0) -> "ApartProgress":
+    def after(
+        self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0
+    ) -> "ApartProgress":
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
-        before = super().after(num_tiles)
+        before = super().after(num_tiles, lead=lead)
         return ApartProgress(before.loaded, before.tiles, self.hidden + num_hidden)
+
+
+@dataclass(frozen=True)
+class LeadProgress(ApartProgress):
+    """The same counts where chain 1 may leave out the first key tile too.
+
+    Attributes:
+        unseen: key tiles that it has left out.
+        last_lead: how many it has left out of the latest query tile.
+    """
+
+    unseen: Int32 | int = 0
+    last_lead: Int32 | int = 0
+
+    def steps_of(self, chain: int) -> Int32 | int:
+        """Return the key tiles of ``chain``."""
+        return _difference(self.tiles, self.unseen if chain else self.hidden)
+
+    def after(
+        self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0
+    ) -> "LeadProgress":
+        """Return the counts after a query tile whose chains take ``num_tiles`` key tiles."""
+        before = super().after(num_tiles, num_hidden + lead, lead)
+        unseen = self.unseen + lead
+        return LeadProgress(before.loaded, before.tiles, before.hidden, unseen, lead)
 
 
 START = Progress()

@@ -14,6 +14,7 @@ from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.masks.masks import is_zero
 from ..plan.spec.attention_spec import AttentionSpec
+from .progress import counted
 from .sequence import Arguments, Sequence, decode_sequence
 
 Place = tuple[Int32, Int32, Int32]
@@ -31,8 +32,10 @@ class WorkTile:
         batch: batch entry.
         sequence: the lengths and offsets of that entry.
         key_tiles: the key tiles that some row of the tile sees.
-        num_key_tiles: how many of them this CTA visits; may be 0.
+        num_key_tiles: how many of them this CTA visits, without ``lead``; may be 0.
         num_hidden: how many of these, at their end, the first Q tile leaves out: one or none.
+        lead: how many key tiles the second Q tile is ahead of the first: one or none. It begins
+            that much later, and the first Q tile ends that much earlier.
         first_tile: number of the first one it visits; later ones belong to other splits.
         split: which of the splits of the query tile the CTA computes.
     """
@@ -45,8 +48,19 @@ class WorkTile:
     key_tiles: KeyTileMap
     num_key_tiles: Int32
     num_hidden: Int32 | int = 0
+    lead: Int32 | int = 0
     first_tile: Int32 | int = 0
     split: Int32 | int = 0
+
+    @property
+    def counts(self) -> tuple[Int32, Int32 | int, Int32 | int]:
+        """What the counts of a persistent CTA continue with (``Progress.after``)."""
+        return self.num_key_tiles, self.num_hidden, self.lead
+
+    @property
+    def num_loaded(self) -> Int32:
+        """How many key tiles the CTA visits."""
+        return counted(self.num_key_tiles, self.lead)
 
     def key_tile(self, n: Int32) -> Int32:
         """Return the index of the key tile that the CTA visits as its ``n``-th."""
@@ -189,7 +203,20 @@ def with_hidden(spec: AttentionSpec, work: WorkTile) -> WorkTile:
     own = visited_tiles(spec, work.sequence, work.position, spec.tile_positions)
     last = work.num_key_tiles - 1
     reached = DEVICE.select(work.key_tile(last) < own.end, 1, 0)
-    return replace(work, num_hidden=DEVICE.select(last > 0, 1 - reached, 0))
+    work = replace(work, num_hidden=DEVICE.select(last > 0, 1 - reached, 0))
+    return with_lead(spec, work) if spec.second_starts_late else work
+
+
+def with_lead(spec: AttentionSpec, work: WorkTile) -> WorkTile:
+    """Return ``work`` with whether its first key tile is hidden from the second Q tile.
+
+    It is left out only where the last one is hidden from the first: then both chains take as many.
+    """
+    position = work.position + spec.tile_positions
+    own = visited_tiles(spec, work.sequence, position, spec.tile_positions)
+    lead = DEVICE.select(work.key_tile(Int32(0)) < own.start, work.num_hidden, 0)
+    count, hidden = work.num_key_tiles - lead, work.num_hidden - lead
+    return replace(work, num_key_tiles=count, num_hidden=hidden, lead=lead)
 
 
 def visited_tiles(

@@ -34,6 +34,7 @@ class FakeDriver:
     attributes: list[tuple[Any, int, int]] = field(default_factory=list)
     launches: list[dict[str, Any]] = field(default_factory=list)
     maps: list[tuple[Any, ...]] = field(default_factory=list)
+    memory: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(real, name)
@@ -71,6 +72,30 @@ class FakeDriver:
         made = real.CUtensorMap()
         ctypes.memset(int(made.getPtr()), len(self.maps), TENSOR_MAP_BYTES)
         return self._status("cuTensorMapEncodeTiled"), made
+
+    def cuThreadExchangeStreamCaptureMode(self, mode: Any) -> tuple[Any, Any]:
+        self.memory.append(("mode", mode))
+        return SUCCESS, real.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+
+    def cuMemAlloc(self, size: int) -> tuple[Any, Any]:
+        self.memory.append(("alloc", size))
+        return self._status("cuMemAlloc"), real.CUdeviceptr(1 << 40)
+
+    def cuStreamCreate(self, flags: Any) -> tuple[Any, Any]:
+        self.memory.append(("stream", flags))
+        return SUCCESS, real.CUstream(0x99)
+
+    def cuMemsetD8Async(self, at: Any, value: int, size: int, stream: Any) -> tuple[Any]:
+        self.memory.append(("set", int(at), value, size, int(stream)))
+        return (SUCCESS,)
+
+    def cuStreamSynchronize(self, stream: Any) -> tuple[Any]:
+        self.memory.append(("wait", int(stream)))
+        return (SUCCESS,)
+
+    def cuStreamDestroy(self, stream: Any) -> tuple[Any]:
+        self.memory.append(("destroy", int(stream)))
+        return (SUCCESS,)
 
     def cuLaunchKernelEx(self, config: Any, function: Any, params: int, extra: int) -> tuple[Any]:
         pointers = (ctypes.c_void_p * len(self.sizes)).from_address(params)

@@ -41,12 +41,22 @@ def test_a_cluster_on_request(size: int) -> None:
 def test_the_rules_choose_where_nothing_is_asked() -> None:
     two, three = chosen(num_splits=2), chosen(num_splits=3)
     assert two.spec.variant.partition is Partition.CLUSTER
+    # Twenty rows: five queries of four heads.
     assert three.spec.variant.partition is Partition.WORKSPACE
     assert chosen(num_splits=2, num_qo=2).spec.variant.partition is Partition.WORKSPACE
     asked = chosen(num_splits=2, split="workspace")
     assert asked.spec.variant.partition is Partition.WORKSPACE
     assert "divide 148 SMs evenly" in fa4_cute.explain(**SIZES, num_splits=2)
-    assert "a second kernel weighs" in fa4_cute.explain(**SIZES, num_splits=3)
+    assert "a second kernel weighs" in fa4_cute.explain(**SIZES, seqlen_q=5, num_splits=3)
+
+
+def test_the_last_cta_joins_few_rows() -> None:
+    few = {**SIZES, "seqlen_q": 4, "num_splits": 3}
+    assert "joined by the last CTA: 16 rows a CTA" in fa4_cute.explain(**few)
+    assert "the last CTA of a query tile weighs" in fa4_cute.explain(**few)
+    assert "in a workspace" in fa4_cute.explain(**few, split="workspace")
+    asked = fa4_cute.explain(**SIZES, seqlen_q=100, num_splits=3, split="last")
+    assert "joined by the last CTA: as asked for" in asked
 
 
 def test_the_rules_do_not_look_at_the_batch() -> None:
@@ -79,9 +89,9 @@ def test_a_kernel_that_was_chosen_says_how_the_problem_is_split() -> None:
     ("options", "error", "pattern"),
     [
         ({"split": "cluster"}, TypeError, r"split='cluster'.*choice: num_splits=2 with it"),
-        ({"split": "both", "num_splits": 2}, ValueError, r"'both'.*: workspace or cluster$"),
+        ({"split": "both", "num_splits": 2}, ValueError, r"'both'.*: .* or cluster or last$"),
         ({"split": "none", "num_splits": 2}, ValueError, r"split='none'"),
-        ({"split": 3, "num_splits": 2}, TypeError, r"split=3: expected one of workspace, cluster"),
+        ({"split": 3, "num_splits": 2}, TypeError, r"=3: expected one of workspace, cluster, last"),
         (
             {"split": "cluster", "num_splits": 9},
             ValueError,
@@ -91,6 +101,21 @@ def test_a_kernel_that_was_chosen_says_how_the_problem_is_split() -> None:
             {"split": "cluster", "num_splits": 2, "num_qo": 2},
             NotImplementedError,
             r"num_qo=2: the CTAs of a cluster share .* a single Q tile.*choice: num_qo=1$",
+        ),
+        (
+            {"split": "last", "num_splits": 2, "num_qo": 2},
+            NotImplementedError,
+            r"num_qo=2: the last CTA joins .* a single Q tile.*choice: num_qo=1$",
+        ),
+        (
+            {"split": "last", "num_splits": 2, "scheduler": "dynamic"},
+            ValueError,
+            r"scheduler='dynamic': the last CTA.*choice: split='workspace', or scheduler='tile'$",
+        ),
+        (
+            {"split": "last", "num_splits": 257},
+            ValueError,
+            r"num_splits=257: at most 256",
         ),
         (
             {"split": "cluster", "num_splits": 2, "scheduler": "persistent"},
@@ -111,6 +136,8 @@ def test_the_kernel_of_larger_head_dimensions_has_none() -> None:
     with pytest.raises(NotImplementedError, match=r"split: .*head_dim=256.*: split='workspace'$"):
         fa4_cute.flash_attn(q, q, q, num_splits=2, split="cluster")
     assert fa4_cute.can_implement(q, q, q, num_splits=2)
+    with pytest.raises(NotImplementedError, match=r"split='last': .*head_dim=256.*'workspace'$"):
+        fa4_cute.flash_attn(q, q, q, num_splits=2, split="last")
     support = fa4_cute.can_implement(head_dim=256, num_splits=2, split="cluster")
     assert support.nearest == "split='workspace'"
 

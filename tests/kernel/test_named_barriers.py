@@ -24,6 +24,7 @@ KINDS = {
     "cluster": KernelSpec.for_attention(
         BF16, 128, variant=Variant(partition=Partition.CLUSTER, num_partitions=2)
     ),
+    "last": KernelSpec.for_attention(BF16, 128, variant=Variant(partition=Partition.LAST)),
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
     "sm90": replace(HOPPER, config=replace(HOPPER.config, in_turn=True)),

@@ -32,7 +32,7 @@ from benchmarks.hopper.times.record_fa4 import (
     side_of,
 )
 from benchmarks.hopper.times.recorded import Recorded, save
-from benchmarks.timing.attention_traces import busiest
+from benchmarks.timing.attention_traces import busiest, persistent
 from benchmarks.timing.judges import our_variants
 from benchmarks.timing.judges.cases import CASES, OURS, Attention, Case
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
@@ -127,8 +127,7 @@ def record(case: Case) -> tuple[Recorded, str, bytes]:
 def period(case: Case, request: LaunchRequest) -> int:
     """After how many clusters they are alike again: those of a head where a mask makes them differ.
 
-    Of persistent ones, as many as the SMs hold, the busier of the first and the last stands for
-    all: this package's take tiles in turn, and go backwards every other time.
+    Of persistent ones, as many as the SMs hold, the busiest of four stands for all.
     """
     causal = isinstance(case.problem, Attention) and case.problem.causal
     return request.grid[0] // request.cluster[0] if causal else 1
@@ -163,7 +162,7 @@ def trace_of(case: Case) -> LaunchTrace:
     kernel = code_of(case, request, cubin)
     clusters = prod(request.grid) // prod(request.cluster)
     if prod(request.grid) <= SMS:
-        launch = busiest(traced(kernel, executed(request, (0, clusters - 1))))
+        launch = busiest(traced(kernel, executed(request, persistent(clusters))))
     else:
         launch = alike(traced(kernel, executed(request, range(apart))), apart)
     return replace(launch, tensors=tuple(sorted(extents(t), key=lambda extent: extent.address)))

@@ -145,6 +145,11 @@ What is known of the misses:
   an FSETP does not pass the ports and an FSEL does (4.0 cycles), as the machine has it.
 * **Additions of two warps** of a sub-partition slow a product from 32.0 and 64.0 to 41.6 and 92.1
   cycles. When warps did not yet take turns the machine had 31.4 and 62.9; it was not asked again.
+* **This package's kernels here are those of November 22.** Since then those of d96 to d256 are
+  persistent too, so their rows are of code that is no longer chosen. Of persistent CTAs these
+  predictions executed the first and the last. Where a head's tiles divide the 132 CTAs these two
+  get all of its short last tiles: of today's d64 with 1,024 keys 0.76 and 0.77 of the mean work,
+  their neighbours 1.11 and 1.16. Now the busiest of four stands for all; no row is predicted again.
 * Kernels without a way through the machine code, and one that stopped, are below. Two CUTLASS
   GEMMs and the d256 kernel have one since. quack's pingpong waits for a parity of 2 or more, which
   the ISA does not define, so the simulator stops there.

@@ -29,6 +29,8 @@ from fa4_cute.host.ask.problem import dtype_name
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.host.run.operands import describe_call
+from fa4_cute.plan.launch.sm100_splits import cycles_of_last
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.host.activation import runtime
@@ -150,6 +152,22 @@ def chosen(column: Column, problem: Problem) -> Column:
     return replace(column, options=tuple(given.items()))
 
 
+def joined_after(column: Column, problem: Problem) -> int:
+    """Cycles in which the last CTA of this package's kernel joins splits once all keys are read.
+
+    A launch that waits for memory takes them besides; the model has them beside the bytes.
+    """
+    if column.runner != "fa4_cute" or not problem.page or column.options:
+        return 0
+    posed = Posed(
+        dtype_name(problem.dtype), problem.batch, problem.seqlen_q, problem.seqlen_k,
+        problem.heads, problem.heads_kv, problem.head_dim, problem.head_dim_v,
+        causal=problem.causal, features=Features(used_k=True, page_size=problem.page),
+    )  # fmt: skip
+    choice = require(choose(posed))
+    return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms)
+
+
 Tensors = dict[str, torch.Tensor]
 Hear = Callable[[LaunchRequest], Any]
 
@@ -158,8 +176,23 @@ def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> 
     few = partial(pack_launch, num_sms=SMS)
     options = {**dict(column.options), "arch": "sm_100a"}
     call = cast("partial[Any]", ours(problem, tensors))
-    with mock.patch.object(compute, "pack_launch", few), others.heard_by(hear):
+    with (
+        mock.patch.object(compute, "pack_launch", few),
+        mock.patch.object(compute, "describe_call", _with_others_counted),
+        others.heard_by(hear),
+    ):
         call.func(*call.args, **call.keywords, **options)
+
+
+def _with_others_counted(*given: Any) -> Any:
+    """Return a call whose executed CTAs each find themselves the last of their query tile.
+
+    Few are executed, and a launch waits for those that are the last.
+    """
+    call = describe_call(*given)
+    if call.counters is not None:
+        call.counters.memory.fill_(call.described.num_splits - 1)
+    return call
 
 
 def _of_fa4(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:

@@ -4,7 +4,10 @@
 
 Compiles, and does not execute, the launches of decoding steps and packed sequences in the columns
 with CUDA 13, by the libraries that are imported, and records the SHA-256 of their PTX without the
-line `.version` under the name that is given. The page says how to import the others.
+line `.version` under the name that is given. Those of the environment are for CUDA 12. To import
+the others: `pip install --no-deps --target F` with `nvidia-cutlass-dsl` and its `-libs-base`,
+`-libs-core` and `-libs-cu13`, all of its version, and
+`PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
 """
 
 from __future__ import annotations

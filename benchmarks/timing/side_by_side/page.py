@@ -22,46 +22,39 @@ Written by `python -m benchmarks.timing.side_by_side` from the rows in `rows.jso
 [timing_blackwell.md](timing_blackwell.md) and [timing_cycles.md](timing_cycles.md). So only ratios
 count, and small ones say nothing: **the first predictions for an H200 were 23 % too slow for
 FlashAttention-4's kernels and 12 % for this package's**, a lead of a tenth that the chip did not
-show. A likely cause is how the machine charged writes of registers beside wgmma. With the rules of
-now the two means are +3.5 % and -1.5 %. The tensor cores of a B200 write to tensor memory, so this
-cause should not act there; that is an argument and no measurement.
+show. A likely cause is how the machine charged writes of registers beside wgmma; a B200's tensor
+cores write to Tensor Memory, so it should not act there: an argument, no measurement. With the
+rules of now the two means are +3.5 % and -1.5 %.
 
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
   is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
   one another without padding.
-* **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM. A
-  start, a query tile and a key are taken to cost the same elsewhere; clusters are chosen, or
-  refused, so that a deviation of theirs comes back at most {amplified:g} times in what a key costs.
-  The SMs take the tiles of the whole problem in the order of the kernel's scheduler. This package's
-  kernel is the one that it chooses for the whole problem: with persistent CTAs or without, its keys
-  split or not. Bytes that must come from memory bound a launch from below; misses of the L2 beyond
-  them do not count.
+* **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM,
+  chosen, or refused, so that a deviation of theirs comes back at most {amplified:g} times in what a
+  key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
+  tiles of the whole problem in the order of the kernel's scheduler; this package's kernel is the
+  one that it chooses for that problem. Bytes that must come from memory bound a launch from below;
+  misses of the L2 beyond them do not count.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
-  known of the chip. The busiest unit is that of the SM over the launch, with the share of the time
-  in which it works.
+  known of the chip. The busiest unit is that of the SM, with the share of the launch in which it
+  works.
 * **Columns.** "CUDA 12" is machine code by ptxas 12.9, "CUDA 13" by 13.4: the assemblers in the
-  CuTe DSL's packages for both. FlashAttention-4 (PyPI `flash-attn-4`) lets a pair of CTAs share
-  each MMA where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
-  `FA_DISABLE_2CTA=1` with CUDA 13. The last column counts instructions of the code that move
-  registers to local memory and back; an empty cell is none. "Modular 26.7" is PyPI
-  `max-core`, whose host code chooses the kernel; "CUTLASS" is the kernel that its example 77 takes
-  without options; "Gluon" is the example `01-attention-forward.py` of triton-lang's
-  Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0. Of all three the PTX is taken, and the
-  same assembler as in the other columns makes the machine code. "keys split" lets FlashAttention-4
-  choose how often it splits the keys (`num_splits=0`); by itself it does not.
+  CuTe DSL's packages. FlashAttention-4 (PyPI `flash-attn-4`) lets a pair of CTAs share each MMA
+  where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
+  `FA_DISABLE_2CTA=1`, "keys split" its `num_splits=0`, by which it chooses how often it splits the
+  keys; by itself it does not. "Modular 26.7" is PyPI `max-core`, whose host code chooses the
+  kernel; "CUTLASS" the kernel that its example 77 takes without options; "Gluon" the example
+  `01-attention-forward.py` of triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton
+  3.6.0; of these three the PTX is taken. "Local": instructions that move registers to local memory
+  and back; an empty cell is none.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
-  package. In older releases those for CUDA 13 wrote other code
-  ([timing_blackwell.md](timing_blackwell.md)); in 4.8.1 they write the same. Compared were 48
-  kernels, all of the columns with CUDA 13 but for packed sequences, combine launches and decoding
-  of 4 and 16 sequences, and then the {launches} launches of all {rows} rows of decoding and packed
-  sequences ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than the
-  line `.version`. Of 31 of the 48 machine code by 13.4 was compared too, and is the same. So no
-  ratio moves. The rows of FlashAttention-4 at d64, and of this package at d128 all, were made again
-  by those for CUDA 13: equal in every draw. To have them: `pip install --no-deps --target F` with
-  `nvidia-cutlass-dsl` and its `-libs-base`, `-libs-core` and `-libs-cu13`, all 4.8.1, and
-  `PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
+  package; in 4.8.1 those for CUDA 13 write the same, as older ones did not
+  ([timing_blackwell.md](timing_blackwell.md)). Compared were 48 kernels, 31 of them as machine code
+  too, and the {launches} launches of all {rows} rows of decoding and packed sequences ({kernels}
+  kernels, hashes in `libraries.json`): {differing} differ in more than the line `.version`, so no
+  ratio moves.
 """
 
 

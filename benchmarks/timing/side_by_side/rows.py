@@ -17,6 +17,7 @@ from benchmarks.timing.side_by_side.callers import (
     Column,
     assembler,
     chosen,
+    joined_after,
     records,
     settled,
 )
@@ -264,7 +265,11 @@ class Maker:
             launch = representatives(kernel, recorded)
             moved = moved_bytes(other) if not kernels else 0
             found = [time_launch(launch, draw, hbm_bytes=moved) for draw in self.draws]
-            cycles = [a + b.cycles for a, b in zip(cycles, found, strict=True)]
+            after = joined_after(column, other.problem)
+            cycles = [
+                a + b.cycles + (after if b.bound_by == "HBM" else 0)
+                for a, b in zip(cycles, found, strict=True)
+            ]
             for unit, count in extents.spent(launch, found[0]).items():
                 busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)

@@ -128,6 +128,23 @@ def store_words(address: Int64, words: Sequence[Int32 | Float32], valid: Int32) 
         )
 
 
+def count_below(address: Int64, last: Int32, valid: Int32) -> Int32:
+    """Count at ``address`` up to ``last`` and then from 0 again; return 1 if it was ``last``.
+
+    Releases and acquires at GPU scope. ``valid`` of 0 counts nothing and returns 0.
+
+    DSL: ``cute.arch.atomic_inc`` has no predicate; a branch would part the threads of the warp.
+    """
+    return emit(
+        "{\n\t.reg .pred counts, found;\n\t.reg .b32 before;\n\tsetp.ne.b32 counts, $3, 0;\n\t"
+        "mov.b32 before, 0;\n\t"
+        "@counts atom.acq_rel.gpu.global.inc.u32 before, [$1], $2;\n\t"
+        "setp.eq.and.b32 found, before, $2, counts;\n\tselp.b32 $0, 1, 0, found;\n\t}",
+        (Int32,),
+        (address, last, valid),
+    )[0]
+
+
 class AuxTensor:
     """A float32 tensor that a score modifier reads: ``aux[i, j]``, indices as registers or ints."""
 

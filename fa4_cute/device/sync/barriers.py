@@ -105,6 +105,20 @@ def named_barrier_arrive(barrier: Int32 | int, num_threads: int) -> None:
     cute.arch.barrier_arrive(barrier_id=barrier, number_of_threads=num_threads)
 
 
+def named_barrier_any(barrier: int, num_threads: int, flag: Int32) -> Int32:
+    """Wait as :func:`named_barrier`, and return whether ``flag`` is not 0 in some thread: 1 or 0.
+
+    DSL: ``cute.arch`` has no barrier with a reduction.
+    """
+    return emit(
+        "{\n\t.reg .pred own, some;\n\tsetp.ne.b32 own, $1, 0;\n\t"
+        f"barrier.cta.red.or.pred.aligned some, {barrier}, {num_threads}, own;\n\t"
+        "selp.b32 $0, 1, 0, some;\n\t}",
+        (Int32,),
+        (flag,),
+    )[0]
+
+
 def set_max_registers(count: int, *, increase: bool) -> None:
     """Change the calling warp group's registers per thread to ``count``."""
     if increase:

@@ -95,6 +95,7 @@ class Features:
             "page_table": bool(self.page_size),
             "num_splits": self.count > 1,
             "split": self.partition is Partition.CLUSTER,
+            "split='last'": self.partition is Partition.LAST,
             "scheduler": self.scheduler is Scheduler.PERSISTENT,
             "scheduler='dynamic'": self.scheduler is Scheduler.DYNAMIC,
             "q_scale": self.token_scales,

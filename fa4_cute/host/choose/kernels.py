@@ -56,6 +56,7 @@ FEATURES: Final = {
     "page_table": "paged cache",
     "num_splits": "split keys",
     "split": "split keys within a cluster",
+    "split='last'": "split keys joined by the last CTA",
     "scheduler": "persistent CTAs",
     "scheduler='dynamic'": "CTAs that take over others by cluster launch control",
     "q_scale": "scales per token of fp8 operands",
@@ -81,7 +82,7 @@ KERNELS: Final = (
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=frozenset(FEATURES) - {"split"},
+        features=frozenset(FEATURES) - {"split", "split='last'"},
         specify=Depth512Spec,
     ),
     KernelRow(

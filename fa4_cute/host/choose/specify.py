@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...plan.facts.dtypes import DType
+from ...plan.facts.hardware import TMEM_LANES
 from ...plan.launch.key_splits import KeySplits
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import (
@@ -104,6 +105,7 @@ def _joined_by_rules(problem: Problem, spec: AttentionSpec) -> SplitChoice | Non
         SplitWork(
             features.count,
             depth=problem.head_dim_v,
+            rows=min(TMEM_LANES, problem.seqlen_q * spec.rows_per_position),
             num_qo=spec.config.num_qo if isinstance(spec, KernelSpec) else None,
             persistent=problem.variant.is_persistent,
             asked=features.split,

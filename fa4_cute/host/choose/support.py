@@ -34,6 +34,7 @@ from .specify import row_of, specified
 
 _NEAREST: Final = {
     "split": "split='workspace'",
+    "split='last'": "split='workspace'",
     "scheduler='dynamic'": "scheduler='persistent'",
 }
 """What to choose instead, where another head dimension is not the nearest choice."""

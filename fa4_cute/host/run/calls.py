@@ -205,8 +205,10 @@ def _simulated(
 
     def launch(block: Block, addresses: list[int]) -> None:
         buffers = [
-            simulator.HostBuffer(at, size, i >= memory.num_read)
-            for i, (at, size) in enumerate(zip(addresses, memory.sizes, strict=True))
+            simulator.HostBuffer(at, size, i >= memory.num_read, role == "counters")
+            for i, (role, at, size) in enumerate(
+                zip(memory.roles, addresses, memory.sizes, strict=True)
+            )
         ]
         again = PackedLaunch(packed.plan, block.values(params))
         simulator.launch(artifact.ptx, artifact.kernel_name, again, buffers)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...plan.launch.launch import count_counters
 from ...plan.spec.attention_spec import AttentionSpec
 from ..ask.arguments import Batch, Inputs, Options
 from ..ask.request import Request, request
@@ -108,7 +109,8 @@ def _steps(
     pack: Callable[..., PackedLaunch],
     launch: Callable[[Call, Any, PackedLaunch], None],
 ) -> Done:
-    call = describe_call(asked.problem, asked.inputs, asked.tensors, asked.given)
+    num_counters = count_counters(spec, asked.problem.sizes)
+    call = describe_call(asked.problem, asked.inputs, asked.tensors, asked.given, num_counters)
     launches = [Launched(artifact, spec.params, pack(spec, call.described))]
     launch(call, artifact, launches[0].packed)
     splits = call.splits(asked.problem)

@@ -91,7 +91,7 @@ class CudaLauncher:
         """
         import torch
 
-        stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", _public_stream)
+        stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", current_stream)
         current = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
         def ready(
@@ -165,6 +165,29 @@ class CudaLauncher:
             ),
         )
         return ctypes.string_at(int(tensor_map.getPtr()), TENSOR_MAP_BYTES)
+
+    def zeros(self, size: int) -> int:
+        """Return the address of ``size`` bytes on the current device that are 0; they are kept.
+
+        Even while streams are captured into graphs: nothing here becomes part of one.
+
+        Raises:
+            CudaError: the driver refused a call.
+        """
+        driver = self._driver
+        relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        exchange = driver.cuThreadExchangeStreamCaptureMode
+        (mode,) = self._check("cuThreadExchangeStreamCaptureMode", exchange(relaxed))
+        try:
+            (memory,) = self._check("cuMemAlloc", driver.cuMemAlloc(size))
+            kind = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+            (stream,) = self._check("cuStreamCreate", driver.cuStreamCreate(kind))
+            self._check("cuMemsetD8Async", driver.cuMemsetD8Async(memory, 0, size, stream))
+            self._check("cuStreamSynchronize", driver.cuStreamSynchronize(stream))
+            self._check("cuStreamDestroy", driver.cuStreamDestroy(stream))
+        finally:
+            self._check("cuThreadExchangeStreamCaptureMode", exchange(mode))
+        return int(memory)
 
     def _kernel(self, artifact: CompiledArtifact, device: int) -> Any:
         """Return the loaded kernel, made ready for ``device`` on first use."""
@@ -245,8 +268,8 @@ class CudaLauncher:
         raise CudaError(f"{call} failed: {getattr(status, 'name', status)} ({reason})")
 
 
-def _public_stream(device: int) -> int:
-    """Return the handle of torch's current stream, for builds that have no quicker way."""
+def current_stream(device: int) -> int:
+    """Return the handle of torch's current stream, in the public way."""
     return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
 
 

@@ -8,7 +8,7 @@ of a packed QKV tensor among them, are used where they are; all others are copie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from ..ask.features import NO_TENSORS, PLAIN, FeatureTensors
 from ..ask.outputs import NEW, Outputs, Wanted, span, wanted_lse, wanted_out
 from ..ask.problem import Problem
 from ..choose.specify import combine_spec
+from .counters import Counters, counters_on
 from .launch import AttentionCall, Operand, Splits
 from .simulator import HostBuffer
 
@@ -40,6 +41,7 @@ class Call:
         described: addresses and layouts for the launch.
         read: further tensors that the kernel reads.
         partial: O and log-sum-exp of every split, float32; empty without splits.
+        counters: of the query tiles whose last CTA joins them, or None.
     """
 
     inputs: tuple[Any, Any, Any]
@@ -48,17 +50,21 @@ class Call:
     described: AttentionCall
     read: tuple[Any, ...] = ()
     partial: tuple[Any, ...] = ()
+    counters: Counters | None = None
 
     def host_buffers(self) -> list[HostBuffer]:
         """Return the memory of the call: inputs to be read, outputs to be written."""
         buffers = [extent(tensor, writable=False) for tensor in (*self.inputs, *self.read)]
         written = (self.out, self.lse, *self.partial)
         buffers += [extent(t, writable=True) for t in written if t is not None]
+        if self.counters is not None:
+            memory = extent(self.counters.memory, writable=True)
+            buffers.append(replace(memory, is_read=True))
         return buffers
 
     def splits(self, problem: Problem) -> Splits | None:
         """Return what is to be combined, or None without splits."""
-        if not self.partial:
+        if not problem.variant.is_combined:
             return None
         return splits_of(combine_spec(problem), self.partial, self.out, self.lse)
 
@@ -146,11 +152,16 @@ def describe_call(
     inputs: Sequence[Any],
     tensors: FeatureTensors = NO_TENSORS,
     given: Outputs = NEW,
+    num_counters: int = 0,
 ) -> Call:
-    """Return the call on ``inputs`` (q, k, v), with new outputs where none are given."""
+    """Return the call on ``inputs`` (q, k, v), with new outputs where none are given.
+
+    ``num_counters`` is of the launch: ``plan.launch.launch.count_counters``.
+    """
     q, k, v = map(operand_of, inputs)
     out, lse = outputs_of(problem, inputs[0], given)
     partial = new_partial(problem, out) if problem.variant.is_split else ()
+    counters = counters_on(out.device, num_counters) if num_counters else None
     rope_inputs = (tensors.q_rope, tensors.k_rope)
     rope = tuple(operand_of(tensor) for tensor in rope_inputs if tensor is not None)
     described = AttentionCall(
@@ -162,13 +173,13 @@ def describe_call(
         lse=0 if lse is None else lse.data_ptr(),
         extras=()
         if problem.features is PLAIN
-        else _extras(problem, tensors, out, partial).items(),
+        else _extras(problem, tensors, out, partial, counters).items(),
         longest=problem.sizes if problem.features.has_lengths else None,
         num_splits=problem.features.count,
         value_scale=problem.scales.v,
         rope=tuple(map(_operand, rope)),
     )
-    return Call((q, k, v), out, lse, described, (*tensors.all(), *rope), partial)
+    return Call((q, k, v), out, lse, described, (*tensors.all(), *rope), partial, counters)
 
 
 def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
@@ -187,7 +198,11 @@ def _as_rank_4(tensor: Any) -> Any:
 
 
 def _extras(
-    problem: Problem, tensors: FeatureTensors, out: Any, partial: tuple[Any, ...]
+    problem: Problem,
+    tensors: FeatureTensors,
+    out: Any,
+    partial: tuple[Any, ...],
+    counters: Counters | None,
 ) -> Extras[int, int, float]:
     """Return the parameters that the features of the call add, with their values."""
     available = Extras[int, int, float](
@@ -209,6 +224,7 @@ def _extras(
         ),
         aux=tuple(Aux(i, t.data_ptr(), _byte_strides(t)) for i, t in enumerate(tensors.aux)),
         **_of_splits(partial),
+        counters=ABSENT if counters is None else counters.address,
     )
     return available.matching(problem.variant.call_extras)
 

@@ -12,6 +12,8 @@ from math import prod
 from string import digits
 from typing import Any, Final, NamedTuple
 
+import torch
+
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.tensor_maps import OperandLayout
 from ..ask.outputs import span
@@ -143,7 +145,7 @@ def pattern_of(
         given=_sizes(given.values()),
         sizes=_sizes(read.get(role, given.get(role)) for role in roles),
         conversions=_conversions(roles, len(given), made, asked),
-        written={role: Made(tuple(t.shape), t.dtype) for role, t in _written(call).items()},
+        written=_written(call),
         like_q=(q.shape, q.stride(), q.dtype) == (out.shape, out.stride(), out.dtype),
     )
 
@@ -164,11 +166,17 @@ def _by_role(asked: Request, call: Call) -> dict[str, Any]:
     return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
-def _written(call: Call) -> dict[str, Any]:
-    """Return every tensor that a call writes, under the name of its parameter."""
+def _written(call: Call) -> dict[str, Made]:
+    """Return what a call writes, under the name of its parameter."""
     found = {"o": call.out, "lse": call.lse}
     found |= zip(("partial_o", "partial_lse"), call.partial, strict=False)
-    return {name: tensor for name, tensor in found.items() if tensor is not None}
+    made = {name: Made(tuple(t.shape), t.dtype) for name, t in found.items() if t is not None}
+    return made if call.counters is None else made | {"counters": counted(call.counters.number)}
+
+
+def counted(count: int) -> Made:
+    """Return counters of query tiles as a call writes them."""
+    return Made((count,), torch.int32)
 
 
 def _conversions(

@@ -23,6 +23,7 @@ from ..ask.arguments import Inputs, Options
 from ..ask.lengths import Lengths
 from ..ask.scales import scales_of
 from .blocks import Block, Blocks
+from .counters import counters_on
 from .launch import Launched
 from .looking import Look
 from .operands import changed
@@ -98,6 +99,8 @@ class Prepared:
         )
         partial = [made.numel for role, made in written.items() if role.startswith("partial")]
         self._workspace = sum(partial)
+        self._partial_bytes = written["partial_o"].size if partial else 0
+        self._num_counters = written["counters"].numel if "counters" in written else 0
         self._guard: Any = None
         self._look: Look | None = None
         self._lengths: Lengths | None = None
@@ -220,7 +223,10 @@ class Prepared:
         if self._workspace:
             workspace = _empty(self._workspace, dtype=_FLOAT, device=q.device)
             at = workspace.data_ptr()
-            addresses += at, at + self._memory.sizes[-2]
+            addresses += at, at + self._partial_bytes
+        if self._num_counters:
+            counters = counters_on(q.device, self._num_counters)
+            addresses.append(counters.address)
         for blocks, patches, scaled, launch in self._steps:
             block = blocks.take()
             words = block.words

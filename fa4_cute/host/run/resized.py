@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ...masks import AttentionMask
 from ...plan.facts.hardware import TMA_ALIGN
 from ...plan.facts.tensor_map_bits import TensorMapFields
-from ...plan.launch.launch import plan_combine, plan_launch
+from ...plan.launch.launch import count_counters, plan_combine, plan_launch
 from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
 from ..ask.outputs import span
 from ..ask.problem import Problem
@@ -23,7 +23,7 @@ from ..choose.refusals import Refusal
 from ..choose.specify import combine_spec
 from ..choose.support import choose
 from .launch import repacked
-from .pattern import Made, Pattern
+from .pattern import Made, Pattern, counted
 from .sorting import LENGTHS, Arguments
 
 _ROWS_OF_Q: Final = ("q", "q_rope", "q_scale", "out")
@@ -138,6 +138,8 @@ def resized(
         written = {role: _made(role, made, *rows) for role, made in written.items()}
         changes |= dict.fromkeys(("total_q", "num_queries"), rows[0])
         changes |= dict.fromkeys(("partial_rows", "num_rows"), rows[1])
+    if "counters" in written:
+        written["counters"] = counted(count_counters(spec, problem.sizes))
     for name, layout in layouts.items():
         if layout != found.layouts[name]:
             make = query_map if name in _QUERY_MAPS else key_map

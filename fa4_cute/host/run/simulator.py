@@ -24,11 +24,13 @@ class HostBuffer:
         address: first byte.
         size: bytes.
         writable: whether the kernel may write there.
+        is_read: whether what it reads there was there before it.
     """
 
     address: int
     size: int
     writable: bool
+    is_read: bool = False
 
 
 def launch(ptx: str, kernel: str, packed: PackedLaunch, buffers: Sequence[HostBuffer]) -> Report:

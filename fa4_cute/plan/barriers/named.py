@@ -60,6 +60,9 @@ DEALLOC: Final = NamedBarrier(
 JOIN: Final = NamedBarrier(
     4, "join", "both groups have deposited their row values in S", NUM_CHAINS * WARP_GROUP_THREADS
 )
+WRITTEN: Final = NamedBarrier(
+    5, "written", "partial results are written, or counted", NUM_CHAINS * WARP_GROUP_THREADS
+)
 EXCHANGE: Final = NamedBarrier(
     1, "exchange", "the two warps that hold the same 32 rows have met", 2 * WARP_THREADS, 2
 )
@@ -85,6 +88,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
     {
         "2q": (STORE, DEALLOC),
         "1q": (STORE, DEALLOC, JOIN),
+        "last": (DEALLOC, JOIN, WRITTEN),
         "cluster": (PACK, DEALLOC, JOIN),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
+from ..barriers.chain_rows import NUM_CHAINS
 from ..facts.dtypes import DType
+from ..facts.hardware import WARPS_PER_GROUP
 from .tuning import holds
 
+ROWS_AT_ONCE: Final = NUM_CHAINS * WARPS_PER_GROUP
+"""Rows that the warps of a CTA put together at the same time."""
 COUNTED_KEYS: Final = 1024
 """Keys whose cycles a row counts."""
 
@@ -53,8 +57,10 @@ class DecodingRow(NamedTuple):
 
     ``tile`` are those of a CTA with a query tile, of a step of decoding; ``combine`` those of the
     launch that puts splits together: ``first`` once, ``tile`` for each split and ``per_keys`` for
-    1,024 rows of O. ``exchange`` are cycles that CTAs of a cluster of two take more. The others are
-    those of ``TunedRow``.
+    1,024 rows of O. ``exchange`` are cycles that CTAs of a cluster of two take more. ``last`` are
+    those that the last CTA of a query tile takes more to put splits together itself: ``first``
+    once, ``tile`` for each split of ``ROWS_AT_ONCE`` rows, ``per_keys`` for 1,024 times as many
+    rows. The others are those of ``TunedRow``.
     """
 
     kernel: str
@@ -64,6 +70,7 @@ class DecodingRow(NamedTuple):
     tile: Costs
     combine: Costs
     exchange: int
+    last: Costs
 
 
 Row = TypeVar("Row", PredictedRow, DecodingRow)

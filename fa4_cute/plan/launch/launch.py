@@ -99,6 +99,11 @@ def plan_launch(
     )
 
 
+def count_counters(spec: AttentionSpec, sizes: AttentionSizes) -> int:
+    """Return how many counters a launch needs: one a query tile whose last CTA joins its splits."""
+    return math.prod(sizes.blocks(TileShape.of(spec.config))) if spec.variant.last_joins else 0
+
+
 def _refuse(
     spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, num_splits: int
 ) -> None:

@@ -3,8 +3,8 @@
 A step of decoding has a CTA for every key/value head, a prompt of few heads one for every query
 tile: often fewer than SMs. Then keys are split until CTAs fill the device, as long as putting the
 partial results together costs less than that saves. A cluster of two exchanges them through shared
-memory; any number goes through a workspace and a launch that combines, which takes longer the more
-rows there are.
+memory; any number goes through a workspace, from where the last CTA of a query tile reads them, or
+a launch that combines, which takes longer the more rows there are.
 
 All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
 of it. Sizes are those that the host knows: of a cache, the room in it.
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from ..config.config import FA4Config
 from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
-from ..config.prediction import DecodingRow, predicted_of
+from ..config.prediction import ROWS_AT_ONCE, DecodingRow, predicted_of
 from ..facts.hardware import ceil_div
 from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
@@ -26,7 +26,7 @@ from ..spec.variant import Partition, Variant
 from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
 from .sm100_selection import CLEAR, BlackwellSpec, QueryTileLoad, is_empty
-from .split_selection import CLUSTER_DEPTHS, CLUSTER_SIZES, SplitChoice
+from .split_selection import CLUSTER_DEPTHS, CLUSTER_SIZES, PLACES, SplitChoice
 
 LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
@@ -47,12 +47,14 @@ class SplitLoad:
 
     Attributes:
         tiles: its query tiles when keys are not split. rows: of O, over all heads.
+        tile_rows: those of a query tile.
         memory_cycles: in which the device reads all keys and values. row: what its parts cost.
         ov_depth: columns of O.
     """
 
     tiles: QueryTileLoad
     rows: int
+    tile_rows: int
     memory_cycles: int
     row: DecodingRow
     ov_depth: int
@@ -67,10 +69,13 @@ class SplitLoad:
         moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
         tiles = QueryTileLoad.of(config, sizes, num_sms, causal=spec.variant.causal)
         rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
-        return cls(tiles, rows, moved // MEMORY_BYTES_PER_CYCLE, row, spec.output_depth)
+        of_tile = min(spec.tile_positions, sizes.seqlen_q) * spec.rows_per_position
+        moving = moved // MEMORY_BYTES_PER_CYCLE
+        return cls(tiles, rows, of_tile, moving, row, spec.output_depth)
 
     def cycles(self, num_splits: int, partition: Partition = Partition.WORKSPACE) -> int:
-        """Return what the launch takes, and the one that combines splits in a workspace."""
+        """Return what the launch takes, and what comes after it: the last CTA puts the splits
+        together, or a launch that combines them."""
         costs = self.row.tile
         if partition is Partition.CLUSTER:
             costs = costs._replace(tile=costs.tile + self.row.exchange)
@@ -80,9 +85,17 @@ class SplitLoad:
             longest=ceil_div(self.tiles.longest, num_splits),
             mean=ceil_div(self.tiles.mean, num_splits),
         )
-        combines = num_splits > 1 and partition is Partition.WORKSPACE
-        joined = self.row.combine.of(num_splits, self.rows) if combines else 0
-        return max(parts.placed_cycles(costs), LAUNCH_CYCLES + self.memory_cycles) + joined
+        launch = max(parts.placed_cycles(costs), LAUNCH_CYCLES + self.memory_cycles)
+        return launch + self.joining_cycles(num_splits, partition)
+
+    def joining_cycles(self, num_splits: int, partition: Partition) -> int:
+        """Return what it takes to put the splits together when all are there."""
+        if num_splits == 1 or partition is Partition.CLUSTER:
+            return 0
+        if partition is Partition.LAST:
+            rounds = ceil_div(self.tile_rows, ROWS_AT_ONCE)
+            return self.row.last.of(rounds * num_splits, rounds)
+        return self.row.combine.of(num_splits, self.rows)
 
     def best_cycles(self, num_splits: int) -> int:
         """Return what the launch takes with the better place for partial results to meet."""
@@ -92,17 +105,17 @@ class SplitLoad:
         """Return where so many partial results may meet without leaving SMs idle."""
         shallow, deep = CLUSTER_DEPTHS
         if num_splits in CLUSTER_SIZES and shallow <= self.ov_depth <= deep:
-            return Partition.CLUSTER, Partition.WORKSPACE
-        return (Partition.WORKSPACE,)
+            return tuple(PLACES)
+        return Partition.LAST, Partition.WORKSPACE
 
     def joined(self, num_splits: int) -> SplitChoice | None:
-        """Return where so many partial results meet; None: there is one place to choose from."""
-        places = self.places_of(num_splits)
-        if num_splits == 1 or len(places) == 1:
+        """Return where so many partial results meet; None: keys are not split."""
+        if num_splits == 1:
             return None
-        cluster, workspace = (self.cycles(num_splits, place) for place in places)
-        best = Partition.CLUSTER if cluster <= workspace else Partition.WORKSPACE
-        told = f"{cluster:,} cycles in a cluster, {workspace:,} in a workspace"
+        cycles = {place: self.cycles(num_splits, place) for place in self.places_of(num_splits)}
+        best = min(cycles, key=cycles.__getitem__)
+        first, *others = (f"{count:,}{{}} {PLACES[place]}" for place, count in cycles.items())
+        told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
         return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 
 
@@ -139,6 +152,21 @@ def choose_blackwell_splits(
         return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)
     told = f"{ctas}, {cycles[best]:,} with {best} times as many"
     return BlackwellSplits(KeySplits(best, told), load.joined(best))
+
+
+def cycles_of_last(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_splits: int, num_sms: int
+) -> int:
+    """Return how long the last CTA of a query tile joins splits when all keys have been read.
+
+    It is 0 where it joins none, or nothing is predicted.
+    """
+    row = _decoding_row_of(spec)
+    if row is None or not spec.variant.last_joins:
+        return 0
+    assert isinstance(spec, KernelSpec)
+    load = SplitLoad.of(spec, sizes, num_sms, row)
+    return load.joining_cycles(num_splits, Partition.LAST)
 
 
 def _knows_lengths(variant: Variant) -> bool:

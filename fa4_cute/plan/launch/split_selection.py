@@ -1,10 +1,11 @@
 """Where the partial results of split keys meet: the rules as a table, tried from the top.
 
 A workspace takes any number of splits and every kernel, and costs a write and a read of float32
-partial results and a second kernel. The CTAs of a cluster exchange their results through shared
-memory instead, but must run at the same time and on neighbouring SMs: a cluster whose size does not
-divide the SMs of a GPC leaves some of them idle. So without a request it is taken only at the sizes
-that do.
+partial results and a second kernel. Where CTAs have one Q tile with few rows, the last CTA of a
+query tile reads them instead: the same bits without a second launch. The CTAs of a cluster exchange
+their results through shared memory, but must run at the same time and on neighbouring SMs: a
+cluster whose size does not divide the SMs of a GPC leaves some of them idle. So without a request
+it is taken only at the sizes that do.
 Source: ``docs/sources.md`` section 11.
 """
 
@@ -14,13 +15,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ..facts.hardware import SM_COUNT
+from ..facts.hardware import SM_COUNT, TMEM_LANES
 from ..spec.variant import Partition
 
 CLUSTER_SIZES: Final = (2,)
 """Clusters whose size divides the SMs of every GPC of a device with ``SM_COUNT`` SMs evenly."""
 CLUSTER_DEPTHS: Final = (64, 128)
 """Smallest and largest head dimension of O for which a cluster is taken without a request."""
+PLACES: Final = {
+    Partition.CLUSTER: "in a cluster",
+    Partition.LAST: "by the last CTA",
+    Partition.WORKSPACE: "in a workspace",
+}
+"""Where partial results meet, in words; what comes first is taken where cycles are equal."""
+FEW_ROWS: Final = 16
+"""Rows up to which the last CTA of a query tile joins them sooner than a second launch, whatever
+the number of splits: two rows a warp, by the costs of ``plan.config.predicted``."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,7 @@ class SplitWork:
     Attributes:
         num_splits: partitions of the keys, 2 or more.
         depth: columns of O.
+        rows: rows of O that a CTA has, of all heads of its query tile.
         num_qo: Q tiles per CTA; None for a kernel without a choice.
         persistent: whether a CTA takes one query tile after the other.
         asked: what the caller insists on, or None.
@@ -37,6 +48,7 @@ class SplitWork:
 
     num_splits: int
     depth: int
+    rows: int = TMEM_LANES
     num_qo: int | None = None
     persistent: bool = False
     asked: Partition | None = None
@@ -59,11 +71,22 @@ class SplitRule:
     reason: Callable[[SplitWork], str]
 
 
+def _fits_cluster(work: SplitWork) -> bool:
+    """Whether O is as deep as clusters are taken for without a request."""
+    return CLUSTER_DEPTHS[0] <= work.depth <= CLUSTER_DEPTHS[1]
+
+
 SPLIT_RULES: Final = (
     SplitRule(
         "cluster on request",
         Partition.CLUSTER,
         lambda work: work.asked is Partition.CLUSTER,
+        lambda _: "as asked for",
+    ),
+    SplitRule(
+        "last CTA on request",
+        Partition.LAST,
+        lambda work: work.asked is Partition.LAST,
         lambda _: "as asked for",
     ),
     SplitRule(
@@ -79,18 +102,24 @@ SPLIT_RULES: Final = (
         lambda _: "a cluster shares the keys of one Q tile, in a kernel that is not persistent",
     ),
     SplitRule(
+        "size that divides",
+        Partition.CLUSTER,
+        lambda work: work.num_splits in CLUSTER_SIZES and _fits_cluster(work),
+        lambda work: f"clusters of {work.num_splits} divide {SM_COUNT} SMs evenly",
+    ),
+    SplitRule(
+        "few rows",
+        Partition.LAST,
+        lambda work: work.rows <= FEW_ROWS,
+        lambda work: f"{work.rows} rows a CTA are not worth a second launch",
+    ),
+    SplitRule(
         "depth",
         Partition.WORKSPACE,
-        lambda work: not CLUSTER_DEPTHS[0] <= work.depth <= CLUSTER_DEPTHS[1],
+        lambda work: not _fits_cluster(work),
         lambda work: (
             f"head dimension {work.depth} is not from {CLUSTER_DEPTHS[0]} to {CLUSTER_DEPTHS[1]}"
         ),
-    ),
-    SplitRule(
-        "size that divides",
-        Partition.CLUSTER,
-        lambda work: work.num_splits in CLUSTER_SIZES,
-        lambda work: f"clusters of {work.num_splits} divide {SM_COUNT} SMs evenly",
     ),
     SplitRule(
         "other sizes",
@@ -113,8 +142,7 @@ class SplitChoice:
     @property
     def text(self) -> str:
         """The decision in words."""
-        where = {Partition.CLUSTER: "in a cluster", Partition.WORKSPACE: "in a workspace"}
-        return f"keys split in {self.num_splits}, joined {where[self.partition]}: {self.reason}"
+        return f"keys split in {self.num_splits}, joined {PLACES[self.partition]}: {self.reason}"
 
 
 def choose_split(work: SplitWork) -> SplitChoice:

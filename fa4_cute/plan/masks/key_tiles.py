@@ -64,6 +64,11 @@ class KeyTileMap:
         return total
 
     @property
+    def start(self) -> Any:
+        """A tile that no visited one comes before: the first one where its range is not empty."""
+        return self.ranges[0].start
+
+    @property
     def end(self) -> Any:
         """The first tile after all that are visited."""
         return self.ranges[-1].stop

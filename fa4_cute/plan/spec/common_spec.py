@@ -174,6 +174,11 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def second_starts_late(self) -> bool:
+        """Whether the second Q tile leaves out the first key tile where it sees nothing of it."""
+        return False
+
+    @property
     def reads_pages_ahead(self) -> bool:
         """Whether the page table is read ahead of the copies of a tile that has several pages."""
         return False

@@ -79,6 +79,11 @@ class Depth512Spec(CommonSpec):
                 f"split='cluster': the CTA pair of head_dim={head_dim} shares no keys; nearest "
                 f"supported choice: split='workspace'"
             )
+        if variant.last_joins:
+            raise ValueError(
+                f"split='last': no CTA pair of head_dim={head_dim} joins the splits of others; "
+                f"nearest supported choice: split='workspace'"
+            )
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )

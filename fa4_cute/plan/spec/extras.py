@@ -116,6 +116,7 @@ class Extras(Generic[Address, Count, Factor]):
         partial_rows: (query, head) rows of one split.
         partial_o: float32 (split, row, depth of O).
         partial_lse: float32 (split, row).
+        counters: uint32, one for each query tile: CTAs that have written their partial results.
         value_scale: what O is multiplied by.
     """
 
@@ -140,6 +141,7 @@ class Extras(Generic[Address, Count, Factor]):
     partial_rows: Address = field(default_factory=_absent)
     partial_o: Address = field(default_factory=_absent)
     partial_lse: Address = field(default_factory=_absent)
+    counters: Address = field(default_factory=_absent)
     value_scale: Factor = field(default_factory=_absent)
 
     def __post_init__(self) -> None:

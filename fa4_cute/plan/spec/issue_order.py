@@ -30,6 +30,14 @@ the chains end apart: chain 0 leaves that tile out, and S of chain 1 comes in it
 It need not wait for the last P of chain 0, which is late for its mask: that lies in the high half
 of its own S, not in S of chain 1. The MMA role waits for the reading of the S before.
 
+Where the first visible key depends on the row too, the first key tile may be hidden whole from Q1.
+If the last is hidden from Q0 as well, chain 1 leads by one key tile, from the start to the end, and
+nothing else differs: both take as many, and in the order of their own key tiles as above::
+
+    S(Q0, 0) S(Q1, 1)  S(Q0, 1) O(Q0, 0)  S(Q1, 2) O(Q1, 1)  S(Q0, 2) O(Q0, 1)  ..
+
+K and V are loaded in the same order. Chain 1 is then the first to read them, chain 0 the last.
+
 An odd number of key tiles needs no case of its own: the last step of a single Q tile simply lies in
 chain 0. K of a tile is freed by the last S that reads it, V by the last P V; only V of the last
 tile is not, because nobody would wait for that, and the CTA must not end before an arrival on one
@@ -79,13 +87,15 @@ class Issue:
 class IssueOrder:
     """Steps of a kernel with ``num_qo`` Q tiles per CTA; P that ``crosses`` lies in the other S.
 
-    Where it ``ends_apart``, chain 0 may leave out the last key tile.
+    Where it ``ends_apart``, chain 0 may leave out the last key tile; where it ``starts_apart``
+    too, chain 1 the first: then it leads by one key tile, and both take as many.
     ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
     """
 
     num_qo: int
     crosses: bool = False
     ends_apart: bool = False
+    starts_apart: bool = False
 
     @property
     def keys_ahead(self) -> bool:
@@ -129,8 +139,17 @@ class IssueOrder:
         """Return the number of the ``n``-th key tile of ``chain``."""
         return n * NUM_CHAINS + chain if self.deals_out else n
 
-    def issues(self, num_key_tiles: int, num_hidden: int = 0) -> Iterator[Issue]:
-        """Yield the accumulations in the order of the MMA role."""
+    def issues(
+        self, num_key_tiles: int, num_hidden: int = 0, lead: int = 0
+    ) -> Iterator[Issue]:
+        """Yield the accumulations in the order of the MMA role.
+
+        Where chain 1 has a ``lead`` of one, each chain takes ``num_key_tiles`` of one more.
+        """
+        for issue in self._issues(num_key_tiles, num_hidden):
+            yield _led(issue, num_key_tiles - 1) if lead else issue
+
+    def _issues(self, num_key_tiles: int, num_hidden: int) -> Iterator[Issue]:
         steps = list(self._steps(num_key_tiles))
         ahead = 2 if self.crosses else 1
         taken = self.num_tiles(0, num_key_tiles, num_hidden)
@@ -151,9 +170,9 @@ class IssueOrder:
                 elif chain == self.longest:
                     yield replace(issue, waits=True, releases=False)
 
-    def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
+    def loads(self, num_key_tiles: int, lead: int = 0) -> Iterator[tuple[str, int]]:
         """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""
-        for issue in self.issues(num_key_tiles):
+        for issue in self.issues(num_key_tiles, lead=lead):
             if issue.waits:
                 yield ("K" if issue.product == "S" else "V"), issue.key_tile
 
@@ -181,12 +200,25 @@ class IssueOrder:
         )
 
 
+def _led(issue: Issue, last: int) -> Issue:
+    """Return ``issue`` where chain 1 leads; ``last`` is the last key tile of chain 0."""
+    n, is_second = issue.key_tile, issue.chain == NUM_CHAINS - 1
+    is_last_key = issue.product == "S" and n == last
+    return replace(
+        issue,
+        key_tile=n + 1 if is_second else n,
+        waits=is_second or n == 0,
+        releases=is_last_key or not is_second,
+    )
+
+
 @dataclass(frozen=True)
 class OneChain:
     """The key tiles of a kernel with a single chain, number 0, which takes them all."""
 
     deals_out: ClassVar[bool] = False
     ends_apart: ClassVar[bool] = False
+    starts_apart: ClassVar[bool] = False
 
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``: there is one."""

@@ -11,6 +11,7 @@ from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
+from .combine_spec import CombineSpec
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
@@ -69,7 +70,7 @@ class KernelSpec(CommonSpec):
         """
         variant = variant_of(variant, causal=causal, return_lse=return_lse)
         if num_qo is None:
-            num_qo = 1 if variant.in_cluster else 2
+            num_qo = 1 if variant.in_cluster or variant.last_joins else 2
         config = FA4Config.for_attention(
             dtype,
             head_dim,
@@ -123,6 +124,11 @@ class KernelSpec(CommonSpec):
             ValueError: naming the limit, when no such kernel exists.
         """
         config = replace(config, tuning=choices_for(config.tuning, self.variant))
+        if self.variant.last_joins and config.num_qo != 1:
+            raise ValueError(
+                f"num_qo={config.num_qo}: the last CTA joins the splits of a single Q tile; "
+                "nearest supported choice: num_qo=1"
+            )
         refuse(unsupported_reason(config))
         schedule = attention_schedule(self.variant, config.tuning.registers)
         return replace(self, config=config, schedule=schedule)
@@ -146,6 +152,11 @@ class KernelSpec(CommonSpec):
         return self.config.ov_depth
 
     @property
+    def combine_spec(self) -> CombineSpec:
+        """How rows of split keys are put together."""
+        return CombineSpec(self.output_dtype, self.output_depth, self.return_lse, self.arch)
+
+    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
         return Exp2Plan.of(self.config)
@@ -158,7 +169,8 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo, self.config.crosses, self.first_ends_early)
+        config, apart = self.config, self.first_ends_early
+        return IssueOrder(config.num_qo, config.crosses, apart, self.second_starts_late)
 
     @property
     def first_ends_early(self) -> bool:
@@ -170,6 +182,14 @@ class KernelSpec(CommonSpec):
         config = self.config
         is_deep = config.qkv_dtype_size > 1 and config.qk_depth > SHALLOW_DEPTH
         return config.crosses and is_deep and self.variant.ends_by_row
+
+    @property
+    def second_starts_late(self) -> bool:
+        """Whether the second Q tile leaves out the first key tile where its rows see nothing of it.
+
+        It does so only together with the first Q tile, which leaves out the last.
+        """
+        return self.first_ends_early and self.variant.starts_by_row
 
     @property
     def holds_base(self) -> bool:

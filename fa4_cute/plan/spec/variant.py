@@ -74,6 +74,7 @@ class Partition(Enum):
     NONE = "one CTA"
     WORKSPACE = "several CTAs, combined by a second kernel"
     CLUSTER = "the CTAs of a cluster, which combine their results themselves"
+    LAST = "several CTAs, the last of which combines the results of all"
 
 
 class Scheduler(Enum):
@@ -143,6 +144,12 @@ class Variant:
                 "after one query tile; nearest supported choice: split='workspace', or "
                 "scheduler='tile'"
             )
+        if self.last_joins and self.is_persistent:
+            raise ValueError(
+                f"scheduler={self.scheduler.name.lower()!r}: the last CTA of a query tile joins "
+                "its splits where every CTA has one; nearest supported choice: "
+                "split='workspace', or scheduler='tile'"
+            )
 
     @property
     def causal(self) -> bool:
@@ -186,7 +193,17 @@ class Variant:
 
     @property
     def is_split(self) -> bool:
-        """Whether CTAs write partial results, float32, that a second kernel combines."""
+        """Whether CTAs write partial results, float32, to a workspace."""
+        return self.partition in (Partition.WORKSPACE, Partition.LAST)
+
+    @property
+    def last_joins(self) -> bool:
+        """Whether the last CTA of a query tile to write its partial results combines them."""
+        return self.partition is Partition.LAST
+
+    @property
+    def is_combined(self) -> bool:
+        """Whether a second kernel combines the partial results."""
         return self.partition is Partition.WORKSPACE
 
     @property
@@ -215,6 +232,14 @@ class Variant:
         return self.longest_first or any(isinstance(leaf, ChunkedMask) for leaf in found)
 
     @property
+    def starts_by_row(self) -> bool:
+        """Whether rows differ in the first key that they see, in every term of the mask."""
+        return all(
+            any(isinstance(x, SlidingWindowMask) and x.left is not None for x in term.leaves)
+            for term in self.terms
+        )
+
+    @property
     def longest_first(self) -> bool:
         """Whether late query tiles have the most keys, and so start first."""
         found = [leaf for term in self.terms for leaf in term.leaves]
@@ -233,7 +258,7 @@ class Variant:
         return Extras(
             cu_seqlens_q=_if(self.ragged_q, "u64"),
             total_q=_if(self.ragged_q, "u64"),
-            o=_if(self.ragged_q or self.is_persistent, "u64"),
+            o=_if(self.ragged_q or self.is_persistent or self.last_joins, "u64"),
             cu_seqlens_k=_if(self.ragged_k, "u64"),
             seqused_k=_if(self.used_k, "u64"),
             page_table=_if(self.page_size > 0, "u64"),
@@ -256,6 +281,7 @@ class Variant:
             partial_rows=_if(self.is_split, "u64"),
             partial_o=_if(self.is_split, "u64"),
             partial_lse=_if(self.is_split, "u64"),
+            counters=_if(self.last_joins, "u64"),
         )
 
     @property
@@ -279,7 +305,8 @@ class Variant:
             "vark": self.ragged_k,
             "used": self.used_k,
             f"page{self.page_size}": bool(self.page_size),
-            "split": self.is_split,
+            "split": self.is_combined,
+            "last": self.last_joins,
             f"cluster{self.num_partitions}": self.in_cluster,
             self.scheduler.name.lower(): self.is_persistent,
             "tokens": self.token_scales,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from benchmarks.hopper.times.problems import TABLE
-from benchmarks.timing.attention_traces import chosen, place, repeated, section
+from benchmarks.timing.attention_traces import chosen, persistent, place, repeated, section
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, op
 
@@ -36,8 +38,25 @@ def test_longest_tiles_first_over_the_heads_that_the_l2_holds() -> None:
 
 def test_the_busier_of_the_first_and_the_last_persistent_cta_stands_for_all() -> None:
     """Where rounds go backwards in turn, the last CTA may have a tile more than the first."""
-    assert chosen(CAUSAL, (132, 1, 1), 132) == [0, 131]
-    assert chosen(CAUSAL, (148, 1, 1), 148, 2) == [0, 73]
+    assert chosen(CAUSAL, (132, 1, 1), 132) == [0, 1, 130, 131]
+    assert chosen(CAUSAL, (148, 1, 1), 148, 2) == [0, 1, 72, 73]
+    assert [persistent(n) for n in (1, 2, 3)] == [[0], [0, 1], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("of_a_head", [3, 4, 6, 11, 12, 22])
+def test_one_of_them_has_no_short_tile(of_a_head: int) -> None:
+    """CTAs take tiles in turn, and backwards every other time; the last of each head is short."""
+    ctas, rounds = 132, 24
+    busy = {
+        cta: [
+            (turn * ctas + (ctas - 1 - cta if turn % 2 else cta)) % of_a_head
+            for turn in range(rounds)
+        ]
+        for cta in persistent(ctas)
+    }
+    short = [tiles.count(of_a_head - 1) for tiles in busy.values()]
+    assert min(short) == 0
+    assert short[0] == short[-1] == rounds // 2
     step = op("NOP")
     few, many = (Program().warp(0, *[step] * n).trace() for n in (2, 3))
     traces = replace(few, clusters=(0,)), replace(many, clusters=(131,))

@@ -21,7 +21,7 @@ from tests.host.compilers import artifact_of
 HEADS, PAGE = 4, 16
 ADDRESSES = (
     "lse", "o", "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink", "q_scale",
-    "k_scale", "partial_o", "partial_lse",
+    "k_scale", "partial_o", "partial_lse", "counters",
 )  # fmt: skip
 
 

@@ -280,3 +280,25 @@ def test_a_repeated_launch_that_fails_names_the_call(monkeypatch: pytest.MonkeyP
     block = Blocks(SPEC.params, packed.params, configure).take()
     with pytest.raises(CudaError, match="cuLaunchKernelEx failed"):
         launch(block, [])
+
+
+def test_memory_of_zeros_is_no_part_of_a_graph() -> None:
+    driver = FakeDriver()
+    assert CudaLauncher(driver).zeros(4096) == 1 << 40
+    modes = driver.CUstreamCaptureMode
+    assert driver.memory == [
+        ("mode", modes.CU_STREAM_CAPTURE_MODE_RELAXED),
+        ("alloc", 4096),
+        ("stream", driver.CUstream_flags.CU_STREAM_NON_BLOCKING),
+        ("set", 1 << 40, 0, 4096, 0x99),
+        ("wait", 0x99),
+        ("destroy", 0x99),
+        ("mode", modes.CU_STREAM_CAPTURE_MODE_GLOBAL),
+    ]
+
+
+def test_a_device_without_memory_for_zeros() -> None:
+    driver = FakeDriver(failing="cuMemAlloc")
+    with pytest.raises(CudaError, match="cuMemAlloc failed"):
+        CudaLauncher(driver).zeros(4096)
+    assert driver.memory[-1] == ("mode", driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL)

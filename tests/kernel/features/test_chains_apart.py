@@ -1,5 +1,7 @@
 """Chains that end apart: where the first Q tile leaves out its hidden last key tile.
 
+And windows, where the second leaves out its hidden first one as well, and chain 1 leads.
+
 The usual cases have head dim 64, whose chains end together; here are masks, lengths and schedulers
 beside the deeper heads.
 """
@@ -33,6 +35,12 @@ def square(features: str, queries: int, keys: int, **more: Any) -> Case:
     return apart(features, heads=1, lengths=((queries, keys),), **more)
 
 
+def window(left: int, right: int = 0, features: str = "", head_dim: int = 128, **more: Any) -> Case:
+    """Return a case of several query tiles with a window of other sides than usual."""
+    lengths = more.pop("lengths", ((600, 900),))
+    return apart(f"window {features}", head_dim, window=(left, right), lengths=lengths, **more)
+
+
 CASES = (
     apart("causal ragged persistent"),
     apart("window ragged", 96),
@@ -60,6 +68,48 @@ MORE = (
     *(square("causal", queries, 300) for queries in (1, 128, 129, 255, 400, 700)),
     *(square("window", 512, keys) for keys in (383, 512, 700)),
 )
+
+
+RAGGED = ((600, 900), (0, 20), (257, 640), (40, 90))
+WINDOWS = (
+    window(127),
+    window(300, features="ragged page16", lengths=RAGGED),
+    window(200, features="persistent"),
+    window(128, 5, "split ragged", 192, head_dim_v=128, lengths=RAGGED),
+)
+MORE_WINDOWS = (
+    # its own key alone; a tile; a tile and a key; several
+    *(window(left, lengths=((512, 512),), heads=1) for left in (0, 1, 126, 128, 129, 255, 511)),
+    *(window(200, right, heads=1) for right in (1, 127, 128, 200)),
+    *(window(255, lengths=((600, keys),), heads=1) for keys in (300, 600, 601, 727, 728, 999)),
+    window(127, head_dim=96),
+    window(383, head_dim=72, heads=6),
+    window(127, features="ragged sink", lengths=RAGGED),
+    window(250, features="ragged softcap alibi", lengths=RAGGED),
+    window(250, features="cache padding", lengths=RAGGED, dtype=FP16),
+    window(127, features="split", lengths=((600, 1700),)),
+    window(500, features="split page64", lengths=((600, 1700),)),
+    window(127, features="ragged dynamic", lengths=RAGGED),
+    window(127, features="ragged dynamic page16 sink", lengths=RAGGED, dtype=FP16),
+    window(300, features="persistent", lengths=((600, 600),), head_dim=96),
+    window(300, features="persistent", head_dim=192, head_dim_v=128),
+    window(127, features="persistent", lengths=((1100, 1100),), heads=1),
+    window(127, features="ragged persistent function", lengths=RAGGED),
+    window(127, features="ragged persistent page16 split", lengths=RAGGED),
+    window(300, features="rope ragged", lengths=RAGGED, kv_heads=1, heads=4),
+    window(127, features="rope persistent", kv_heads=1, heads=4),
+    window(127, heads=8, kv_heads=1),
+    window(127, 3, "causal ragged", 192, head_dim_v=128, lengths=RAGGED),
+)
+
+
+@pytest.mark.parametrize("case", [*WINDOWS, *also(*MORE_WINDOWS)], ids=str)
+def test_results_are_right_where_the_second_chain_leads(case: Case) -> None:
+    spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
+    assert spec.second_starts_late
+    schedules = ({"mode": "late"}, ONE_RANDOM)
+    checked(check_schedules(arguments(case), schedules=schedules))
 
 
 @pytest.mark.parametrize("case", [*CASES, *also(*MORE)], ids=str)

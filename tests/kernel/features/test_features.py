@@ -27,6 +27,7 @@ GROUPS = (
     ("tokens", "window", "ragged", "softcap"),
     ("rope", "causal", "ragged"),
     ("cluster", "causal"),
+    ("last", "ragged", "sink"),
     ("dynamic", "ragged", "page64", "sink"),
 )
 """Every feature at least once; each group is a kernel of its own, compiled in seconds."""

@@ -24,11 +24,13 @@ def found_in(report: Any) -> list[int]:
     return [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
 
 
-def planned(spec: KernelSpec, num_tiles: int, num_hidden: int = 0) -> list[int]:
+def planned(
+    spec: KernelSpec, num_tiles: int, num_hidden: int = 0, lead: int = 0
+) -> list[int]:
     """Return the same as the plan has it."""
     memory = AttentionTmem.of(spec.config)
     region = {"S": memory.s, "O": memory.o}
-    order = spec.issue_order.issues(num_tiles, num_hidden)
+    order = spec.issue_order.issues(num_tiles, num_hidden, lead)
     columns = [region[issue.product](issue.chain).start for issue in order]
     return [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
 
@@ -59,6 +61,26 @@ def test_a_tile_hidden_from_the_first_query_tile_is_left_out(
     with run_options(trace_cluster=0):
         (report,) = call(arguments(case)).reports
     assert found_in(report) == planned(spec, num_tiles, num_hidden)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("left", "keys", "num_tiles", "num_hidden", "lead"),
+    [
+        (127, 512, 2, 0, 1), (127, 500, 3, 0, 1), (300, 900, 5, 0, 1), (300, 500, 4, 1, 0),
+        (0, 512, 1, 0, 1),
+    ],
+)  # fmt: skip
+def test_a_tile_hidden_from_the_second_query_tile_is_left_out(
+    left: int, keys: int, num_tiles: int, num_hidden: int, lead: int
+) -> None:
+    case = dense(256, keys, 128, 1, 1, num_qo=2)
+    case = replace(case, features=frozenset({"window"}), window=(left, 0))
+    spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
+    with run_options(trace_cluster=0):
+        (report,) = call(arguments(case)).reports
+    assert found_in(report) == planned(spec, num_tiles, num_hidden, lead)
 
 
 @pytest.mark.slow

@@ -117,26 +117,29 @@ def test_rope_columns_have_memory_of_their_own(config: FA4Config) -> None:
         assert layout.rope_bytes == layout.num_rope_bufs * rope.b.bytes
 
 
-@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize(
+    ("order", "lead"),
+    [(IssueOrder(1), 0), (IssueOrder(2), 0), (IssueOrder(2, True, True, True), 1)],
+)
 @pytest.mark.parametrize("num_slots", [3, 5, 7, 9])
 @pytest.mark.parametrize("works", [(30,), (1, 1, 1, 1, 1, 1, 1), (2, 5, 1, 7), (4, 3, 0, 2, 8)])
 def test_a_free_slot_of_k_comes_with_a_free_rope_buffer(
-    num_qo: int, num_slots: int, works: tuple[int, ...]
+    order: IssueOrder, lead: int, num_slots: int, works: tuple[int, ...]
 ) -> None:
     """A fused ring: whatever frees the slot was issued after the buffer's last MMAs.
 
     ``works`` are the key tiles of the query tiles that a persistent CTA takes in turn.
     """
-    order, num_buffers = IssueOrder(num_qo), ceil_div(num_slots, 2)
+    num_buffers = ceil_div(num_slots, 2)
     operands = {"S": "K", "O": "V"}
     slots: list[tuple[str, int]] = []
     freed: list[tuple[str, int]] = []
     before = 0
     for num_tiles in works:
-        slots += [(operand, before + tile) for operand, tile in order.loads(num_tiles)]
-        issues = [i for i in order.issues(num_tiles) if i.releases]
+        slots += [(operand, before + tile) for operand, tile in order.loads(num_tiles, lead)]
+        issues = [i for i in order.issues(num_tiles, lead=lead) if i.releases]
         freed += [(operands[i.product], before + i.key_tile) for i in issues]
-        before += num_tiles
+        before += num_tiles + lead * bool(num_tiles)
         freed += [("V", before - 1)] if num_tiles else []
     for position, (operand, tile) in enumerate(slots):
         last, user = position - num_slots, tile - num_buffers

@@ -20,7 +20,7 @@ from fa4_cute.plan.spec.variant import Partition, Scheduler
 STEP = Problem("bf16", 30, 1, 16384, 8, 2, 128, 128)
 PROMPT = Problem("bf16", 1, 512, 2048, 16, 16, 128, 128)
 """64 CTAs with one Q tile, on 148 SMs."""
-CLUSTER, WORKSPACE = Partition.CLUSTER, Partition.WORKSPACE
+CLUSTER, LAST, WORKSPACE = Partition.CLUSTER, Partition.LAST, Partition.WORKSPACE
 
 
 def chosen(problem: Problem, **changes: Any) -> Choice:
@@ -40,13 +40,18 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
     few = chosen(STEP, batch=4)
     assert few.num_splits > 2
     assert few.split is not None
-    assert few.split.partition is WORKSPACE
+    assert few.split.partition is LAST
+    assert "cycles by the last CTA" in few.split.text
+    # 32 rows a CTA, of 16 splits, are four rounds of its warps.
+    group = chosen(STEP, batch=4, num_q_heads=64)
+    assert group.split is not None
+    assert group.split.partition is WORKSPACE
 
 
 @pytest.mark.parametrize(
     ("units", "head_dim", "keys", "splits"),
-    # 48 fill 148 SMs with three splits, and take longer than two in a cluster; 320 are three rounds
-    [(48, 128, 4096, 2), (320, 64, 16384, 4), (16, 128, 16384, 9), (256, 64, 8192, 1)],
+    # 48 fill 148 SMs with three splits, which the last CTA joins; 320 are three rounds
+    [(48, 128, 4096, 3), (320, 64, 16384, 4), (16, 128, 16384, 9), (256, 64, 8192, 1)],
 )
 def test_few_splits_are_tried_that_do_not_fill_all_sms(
     units: int, head_dim: int, keys: int, splits: int
@@ -117,24 +122,42 @@ def test_who_fixes_the_query_tiles_gets_the_bits_of_any_batch() -> None:
         assert len({spec.variant.partition for spec in specs}) == 1
 
 
-ROW = DecodingRow("1q", 2, 128, 128, Costs(0, 100, 1024), Costs(500, 10, 1024), 50)
+TILE, COMBINE, JOINING = Costs(0, 100, 1024), Costs(500, 10, 1024), Costs(60, 10, 2048)
+ROW = DecodingRow("1q", 2, 128, 128, TILE, COMBINE, 50, JOINING)
 
 
 def test_what_splits_take() -> None:
-    load = SplitLoad(QueryTileLoad(60, 148, 4096, 4096, is_even=True), 8, 1000, ROW, 128)
+    load = SplitLoad(QueryTileLoad(60, 148, 4096, 4096, is_even=True), 8, 8, 1000, ROW, 128)
     assert load.cycles(1) == LAUNCH_CYCLES + 100 + 4096
     assert load.cycles(2, CLUSTER) == LAUNCH_CYCLES + 150 + 2048
     assert load.cycles(2) == LAUNCH_CYCLES + 100 + 2048 + 500 + 2 * 10 + 8
     assert load.cycles(4) == LAUNCH_CYCLES + 2 * (100 + 1024) + 500 + 4 * 10 + 8
+    assert load.cycles(2, LAST) == LAUNCH_CYCLES + 100 + 2048 + 60 + 2 * 10 + 2
     assert load.best_cycles(2) == load.cycles(2, CLUSTER)
-    assert load.joined(2) is not None
-    assert load.joined(1) is load.joined(3) is None
+    assert load.joined(1) is None
+    three = load.joined(3)
+    assert three is not None
+    assert three.partition is LAST
+    assert three.reason == (
+        f"predicted for a B200 are {load.cycles(3, LAST):,} cycles by the last CTA, "
+        f"{load.cycles(3):,} in a workspace"
+    )
     bound = replace(load, memory_cycles=100_000)
     assert bound.cycles(2) == LAUNCH_CYCLES + 100_000 + 528
-    assert replace(load, ov_depth=192).places_of(2) == (WORKSPACE,)
+    # The last CTA begins when all keys have been read.
+    assert bound.cycles(2, LAST) == LAUNCH_CYCLES + 100_000 + 82
+    assert replace(load, ov_depth=192).places_of(2) == (LAST, WORKSPACE)
+
+
+def test_the_last_cta_takes_as_many_rows_at_once_as_it_has_warps() -> None:
+    load = SplitLoad(QueryTileLoad(2, 148, 4096, 4096, is_even=True), 8, 9, 0, ROW, 128)
+    assert load.joining_cycles(3, LAST) == 60 + 2 * (3 * 10 + 2)
+    many = replace(load, tile_rows=128, rows=256)
+    assert many.joining_cycles(3, LAST) == 60 + 16 * (3 * 10 + 2)
+    assert many.joining_cycles(1, LAST) == many.joining_cycles(2, CLUSTER) == 0
 
 
 def test_splits_of_a_mask_are_as_uneven_as_their_query_tiles() -> None:
-    load = SplitLoad(QueryTileLoad(2, 4, 2048, 1536, is_even=False), 8, 0, ROW, 128)
+    load = SplitLoad(QueryTileLoad(2, 4, 2048, 1536, is_even=False), 8, 4, 0, ROW, 128)
     assert load.cycles(1) == LAUNCH_CYCLES + 100 + 2048
     assert load.cycles(2, CLUSTER) == LAUNCH_CYCLES + 150 + 1024

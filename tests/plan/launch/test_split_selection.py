@@ -1,4 +1,4 @@
-"""Workspace or cluster: every row of the table decides something, and says why."""
+"""Workspace, last CTA or cluster: every row of the table decides something, and says why."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from fa4_cute.plan.launch.split_selection import SPLIT_RULES, SplitWork, choose_
 from fa4_cute.plan.spec.variant import Partition
 
 WORK = SplitWork(2, depth=128, num_qo=1)
-CLUSTER, WORKSPACE = Partition.CLUSTER, Partition.WORKSPACE
+CLUSTER, LAST, WORKSPACE = Partition.CLUSTER, Partition.LAST, Partition.WORKSPACE
 
 
 @pytest.mark.parametrize(
     ("work", "rule", "partition"),
     [
         (replace(WORK, num_splits=5, asked=CLUSTER), "cluster on request", CLUSTER),
-        (replace(WORK, asked=WORKSPACE), "workspace on request", WORKSPACE),
+        (replace(WORK, rows=128, asked=LAST), "last CTA on request", LAST),
+        (replace(WORK, rows=4, asked=WORKSPACE), "workspace on request", WORKSPACE),
         (replace(WORK, num_qo=2), "kernel", WORKSPACE),
         (replace(WORK, num_qo=None), "kernel", WORKSPACE),
         (replace(WORK, persistent=True), "kernel", WORKSPACE),
@@ -26,6 +27,11 @@ CLUSTER, WORKSPACE = Partition.CLUSTER, Partition.WORKSPACE
         (replace(WORK, depth=136), "depth", WORKSPACE),
         (replace(WORK, depth=64), "size that divides", CLUSTER),
         (WORK, "size that divides", CLUSTER),
+        (replace(WORK, rows=4), "size that divides", CLUSTER),
+        (replace(WORK, rows=16, num_splits=4), "few rows", LAST),
+        (replace(WORK, rows=16, depth=192), "few rows", LAST),
+        (replace(WORK, rows=4, num_qo=2), "kernel", WORKSPACE),
+        (replace(WORK, rows=17, num_splits=4), "other sizes", WORKSPACE),
         (replace(WORK, num_splits=4), "other sizes", WORKSPACE),
     ],
 )
@@ -43,6 +49,10 @@ def test_reasons_name_the_numbers_that_decide() -> None:
     )
     assert "clusters of 6" in choose_split(replace(WORK, num_splits=6)).text
     assert "head dimension 192" in choose_split(replace(WORK, depth=192)).text
+    last = choose_split(replace(WORK, rows=4, num_splits=3)).text
+    assert last == (
+        "keys split in 3, joined by the last CTA: 4 rows a CTA are not worth a second launch"
+    )
     assert "in a workspace" in choose_split(replace(WORK, num_qo=2)).text
 
 

@@ -120,6 +120,15 @@ def test_what_lies_after_the_end_is_hidden_from_every_row(mask: Mask, tile: Tile
 
 @settings(deadline=None)
 @given(masks, tiles)
+def test_what_lies_before_the_start_is_hidden_from_every_row(mask: Mask, tile: Tile) -> None:
+    tile_map, _ = map_of(mask, tile)
+    seen = set().union(*tile.seen(mask).values())
+    assert all(key // tile.tile_keys >= tile_map.start for key in seen)
+    assert all(t >= tile_map.start for t in visited(tile_map))
+
+
+@settings(deadline=None)
+@given(masks, tiles)
 def test_ranges_are_disjoint_and_ascending(mask: Mask, tile: Tile) -> None:
     tile_map, found = map_of(mask, tile)
     assert len(tile_map.ranges) == len(found)

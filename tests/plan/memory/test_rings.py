@@ -133,18 +133,21 @@ def test_a_k_ring_has_no_v_methods() -> None:
 
 
 @pytest.mark.parametrize("num_tiles", [1, 2, 3, 8])
-@pytest.mark.parametrize(("head_dim", "crosses"), [(128, True), (128, False), (192, False)])
+@pytest.mark.parametrize(
+    ("head_dim", "crosses", "lead"),
+    [(128, True, 0), (128, False, 0), (192, False, 0), (128, True, 1)],
+)
 def test_the_slot_that_the_next_q_waits_for_is_free_after_all_scores_and_before_the_last_output(
-    num_tiles: int, head_dim: int, crosses: bool
+    num_tiles: int, head_dim: int, crosses: bool, lead: int
 ) -> None:
     """Also where nothing else is held: the last V, which is freed later, is not waited for."""
     config = FA4Config.for_attention(DType.BF16, head_dim)
-    order = IssueOrder(config.num_qo, crosses)
-    loads = list(order.loads(num_tiles))
+    order = IssueOrder(config.num_qo, crosses, bool(lead), bool(lead))
+    loads = list(order.loads(num_tiles, lead))
     if not config.use_fused_kv:
         loads = [load for load in loads if load[0] == "K"]
-    product, tile = loads[-slots_since_scores(config)]
-    issues = list(order.issues(num_tiles))
+    product, tile = loads[-slots_since_scores(config, lead)]
+    issues = list(order.issues(num_tiles, lead=lead))
     reader = ({"K": "S", "V": "O"}[product], tile)
     freed = max(i for i, x in enumerate(issues) if (x.product, x.key_tile) == reader)
     assert freed >= max(i for i, x in enumerate(issues) if x.product == "S")

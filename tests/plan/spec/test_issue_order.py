@@ -127,6 +127,50 @@ def test_the_first_chain_leaves_out_the_hidden_tile(num_tiles: int) -> None:
     ]  # fmt: skip
 
 
+LEADING = IssueOrder(2, crosses=True, ends_apart=True, starts_apart=True)
+
+
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_where_the_second_chain_leads_each_leaves_out_a_tile(num_tiles: int) -> None:
+    """The same products in the same order, chain 1 with the key tile after."""
+    issues = list(LEADING.issues(num_tiles, lead=1))
+    together = list(LEADING.issues(num_tiles))
+    assert [(i.product, i.chain, i.key_tile - i.chain, i.accumulate) for i in issues] == [
+        (i.product, i.chain, i.key_tile, i.accumulate) for i in together
+    ]
+    assert list(LEADING.loads(num_tiles, lead=1)) == list(LEADING.loads(num_tiles + 1))[
+        : 2 * (num_tiles + 1) * bool(num_tiles)
+    ]
+
+
+@pytest.mark.parametrize("num_tiles", range(1, 10))
+def test_a_chain_that_leads_reads_first_and_the_other_frees(num_tiles: int) -> None:
+    issues = list(LEADING.issues(num_tiles, lead=1))
+    for product in "SO":
+        for tile in range(num_tiles + 1):
+            uses = [i for i in issues if (i.product, i.key_tile) == (product, tile)]
+            assert [i.chain for i in uses] == [1] * (tile > 0) + [0] * (tile < num_tiles)
+            assert [i.waits for i in uses] == [n == 0 for n in range(len(uses))]
+            is_freed, last = (product, tile) != ("O", num_tiles), len(uses) - 1
+            assert [i.releases for i in uses] == [is_freed and n == last for n in range(len(uses))]
+
+
+@pytest.mark.parametrize("num_slots", [3, 4, 5])
+@pytest.mark.parametrize("num_tiles", range(1, 10))
+def test_a_shared_ring_never_blocks_a_chain_that_leads(num_slots: int, num_tiles: int) -> None:
+    pending = list(LEADING.loads(num_tiles, lead=1))
+    ring: list[tuple[str, int] | None] = [None] * num_slots
+    slot = 0
+    for issue in LEADING.issues(num_tiles, lead=1):
+        while pending and ring[slot] is None:
+            ring[slot], slot = pending.pop(0), (slot + 1) % num_slots
+        tile = ("K" if issue.product == "S" else "V", issue.key_tile)
+        assert tile in ring
+        if issue.releases:
+            ring[ring.index(tile)] = None
+    assert [tile for tile in ring if tile] == [("V", num_tiles)]
+
+
 @pytest.mark.parametrize("num_hidden", [0, 1])
 @pytest.mark.parametrize("num_tiles", range(2, 10))
 def test_nothing_lies_where_the_last_p_of_the_first_chain_does(

@@ -8,7 +8,7 @@ import pytest
 
 from fa4_cute.plan.compute.mma_plans import pv_plan
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
+from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, Mask, SlidingWindowMask
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 
@@ -45,6 +45,24 @@ def test_chains_end_apart_where_p_crosses_and_the_last_visible_key_depends_on_th
 ) -> None:
     spec = KernelSpec.for_attention(dtype, 128, variant=variant, **options)
     assert spec.first_ends_early == spec.issue_order.ends_apart == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mask", "expected"),
+    [
+        (DType.BF16, SlidingWindowMask(9, 0), True),
+        (DType.BF16, CAUSAL & SlidingWindowMask(9, None), True),
+        (DType.BF16, SlidingWindowMask(9, None), False),
+        (DType.BF16, CAUSAL, False),
+        (DType.BF16, ChunkedMask(70), False),
+        (DType.FP8_E4M3, SlidingWindowMask(9, 0), False),
+    ],
+)
+def test_the_second_chain_leads_in_windows_whose_chains_end_apart(
+    dtype: DType, mask: Mask, expected: bool
+) -> None:
+    spec = KernelSpec.for_attention(dtype, 128, variant=Variant(mask))
+    assert spec.second_starts_late == spec.issue_order.starts_apart == expected
 
 
 def test_chains_end_together_where_the_softmax_is_the_limit() -> None:

@@ -39,6 +39,7 @@ def variants(draw: st.DrawFn) -> Variant:
     page_size = draw(page_sizes)
     partition = draw(st.sampled_from(Partition))
     in_cluster = partition is Partition.CLUSTER
+    of_one_tile = partition in (Partition.CLUSTER, Partition.LAST)
     return Variant(
         mask=draw(trees(with_bias)),
         return_lse=draw(st.booleans()),
@@ -49,7 +50,7 @@ def variants(draw: st.DrawFn) -> Variant:
         used_k=bool(page_size) or draw(st.booleans()),
         page_size=page_size,
         partition=partition,
-        scheduler=Scheduler.TILE if in_cluster else draw(st.sampled_from(Scheduler)),
+        scheduler=Scheduler.TILE if of_one_tile else draw(st.sampled_from(Scheduler)),
         num_partitions=draw(st.integers(2, 8)) if in_cluster else 1,
         token_scales=draw(st.booleans()),
     )
@@ -104,7 +105,9 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
         f"bias{slot}" for slot in variant.bias_slots
     }
     assert ("aux1_stride2" in names) == (variant.score_mod == MOD)
-    assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE)
+    last = variant.partition is Partition.LAST
+    assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE or last)
+    assert ("counters" in names) == last
 
 
 @pytest.mark.slow
@@ -163,6 +166,18 @@ def test_contradictions() -> None:
         name = kind.name.lower()
         with pytest.raises(ValueError, match=rf"scheduler='{name}'.*choice: split='workspace'"):
             Variant(scheduler=kind, partition=cluster, num_partitions=2)
+        with pytest.raises(ValueError, match=rf"scheduler='{name}': the last CTA.*'workspace'"):
+            Variant(scheduler=kind, partition=Partition.LAST)
+
+
+def test_splits_are_combined_by_a_second_kernel_or_by_the_last_cta() -> None:
+    by_kernel, by_last = (Variant(partition=p) for p in (Partition.WORKSPACE, Partition.LAST))
+    assert by_kernel.is_split
+    assert by_last.is_split
+    assert (by_kernel.is_combined, by_kernel.last_joins) == (True, False)
+    assert (by_last.is_combined, by_last.last_joins) == (False, True)
+    assert set(by_last.extra_names) - set(by_kernel.extra_names) == {"o", "counters"}
+    assert by_last.name_parts == ("last",)
 
 
 def test_a_cluster_takes_no_parameter_but_a_name() -> None:
@@ -200,6 +215,22 @@ def test_order_of_query_tiles(mask: Mask, expected: bool) -> None:
 )
 def test_where_the_last_visible_key_depends_on_the_row(mask: Mask, expected: bool) -> None:
     assert Variant(mask).ends_by_row is expected
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (NULL, False),
+        (CAUSAL, False),
+        (ChunkedMask(4), False),
+        (SlidingWindowMask(9, None), True),
+        (CAUSAL & SlidingWindowMask(9, 4), True),
+        (SlidingWindowMask(9, 4) | PaddingMask(0), False),
+        (SlidingWindowMask(9, 4) | SlidingWindowMask(3, 7), True),
+    ],
+)
+def test_where_the_first_visible_key_depends_on_the_row(mask: Mask, expected: bool) -> None:
+    assert Variant(mask).starts_by_row is expected
 
 
 def test_what_scales_scores_first() -> None:
