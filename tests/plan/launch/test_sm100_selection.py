@@ -80,6 +80,9 @@ def test_dynamic_ctas_are_taken_where_they_are_clearly_ahead_of_both_others() ->
     assert 0 < found.dynamic_cycles < AHEAD * min(others)
     assert found.text.startswith("dynamic CTAs: predicted for a B200 are")
     assert all(f"{cycles:,}" in found.text for cycles in (*others, found.dynamic_cycles))
+    short = chosen(seqlen_q=2048, seqlen_k=2048, causal=True).scheduler
+    assert short is not None
+    assert (short.scheduler, short.dynamic_cycles) == (Scheduler.PERSISTENT, 0)
     even = chosen(batch=4, seqlen_q=8192, seqlen_k=8192).scheduler
     assert even is not None
     assert even.dynamic_cycles == 0
