@@ -95,7 +95,8 @@ def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
 
     A tile starts at the last wait before a load from Tensor Memory; a hand-over is an arrival right
     after the completion of stores to Tensor Memory. The first hand-over of a tile comes after
-    enough exponentials; the next one is the tile's, too, where the same warp gets there, and else P
+    enough exponentials; the next one is the tile's, too, where the same warp gets there before it
+    waits for other scores, and else P
     was handed over as a whole. Other roles' waits may lie anywhere.
     """
     waits = _matching(code, r"TRYWAIT")
@@ -111,7 +112,8 @@ def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
             continue
         cost = fewest_stalls(code, start)
         if first in cost:
-            taken = second if second in cost else first
+            is_of_tile = second in cost and _last_before(starts, second) == start
+            taken = second if is_of_tile else first
             yield SoftmaxLoop(cost[first], cost[taken], _turn(code, start, cost))
 
 

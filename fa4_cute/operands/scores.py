@@ -7,7 +7,7 @@ brought to powers of two, and ``row.scale`` is 1.
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
@@ -24,7 +24,7 @@ from ..device.math.mask import (
 )
 from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
-from ..device.sync.barriers import warp_barrier
+from ..device.sync.barriers import keep_in_front, warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
@@ -52,6 +52,8 @@ class TileView:
         first_key: key of the thread's first column.
         scales: scales of the tile's keys and of the row, or None.
         view: visible columns; without those of the warp where visibility is decided with biases.
+        whole_in: address of Tensor Memory where the warp is known to see all columns, so that
+            nothing is masked; else None.
     """
 
     ctx: AttentionContext
@@ -59,6 +61,11 @@ class TileView:
     first_key: Int32
     scales: TileScales | None
     view: RowView
+    whole_in: Int32 | None = None
+
+    def seen_whole(self, tmem: Int32) -> "TileView":
+        """Return the same tile, known to be seen whole; ``tmem`` is its CTA's Tensor Memory."""
+        return replace(self, whole_in=tmem)
 
     @classmethod
     def of(
@@ -98,7 +105,7 @@ def visible_rows(
     """Return :func:`visible` of each of the thread's rows; one branch skips the mask of all."""
     variant = tiles[0].ctx.spec.variant
     changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
-    if variant.has_biases_of_terms:
+    if tiles[0].whole_in is not None or variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
         return changed
     own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
@@ -282,6 +289,9 @@ def scores_at_once(
     first, *rest = columns.loads
     values = tmem.wait_loads(load_columns(row, first))
     pending = [load_columns(row, span) for span in rest]
+    if tile.whole_in is not None:
+        # Else the assembler has the maximum of the first columns before the last load.
+        keep_in_front(tile.whole_in)
     scores = visible(values, first, tile)
     row_max = softmax_math.tile_max(scores, row_max)
     arrived = [tmem.wait_loads(values) for values in pending]

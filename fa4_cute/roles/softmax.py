@@ -21,6 +21,7 @@ from ..device.math import softmax as softmax_math
 from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
 from ..device.registers import DEVICE
+from ..device.sync.barriers import keep_in_front
 from ..operands.scores import TileView, load_columns, masked, scores_and_max, scores_at_once
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
@@ -182,14 +183,24 @@ def publish_factor(
 
 @cute.jit
 def softmax_tile(
-    ctx: KernelContext, row: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
+    ctx: KernelContext,
+    row: SoftmaxRow,
+    tile: Int32,
+    row_max: Float32,
+    row_sum: Float32,
+    is_whole: cutlass.Constexpr[bool] = False,
 ) -> tuple[Float32, Float32]:
-    """Process the chain's ``tile``-th key tile; returns the row's new maximum and sum."""
+    """Process the chain's ``tile``-th key tile; returns the row's new maximum and sum.
+
+    ``is_whole``: the warp sees all of it.
+    """
     ctx.mbars.consumer_s(row.chain).wait(ctx.step(row.chain, tile))
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(row.chain, tile)
     scales = wait_for_scales(ctx, row, visited)
     key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * ctx.spec.config.BN, scales)
+    if cutlass.const_expr(is_whole):
+        key_tile = key_tile.seen_whole(ctx.tmem)
     columns = ctx.spec.column_plan
     crosses, modified = ctx.spec.config.crosses, row.is_modified
     if cutlass.const_expr(crosses and not modified):
@@ -207,12 +218,21 @@ def softmax_tile(
         row_max, new_max, row.scale, ctx.spec.probability
     )
     publish_factor(ctx, row.chain, factor, tile)
+    if cutlass.const_expr(is_whole):
+        # Else the assembler has the exponentials first, and the correction waits for them.
+        keep_in_front(ctx.tmem)
     early = joins_sum_early(ctx.spec.variant)
     with_tile = softmax_math.sum_after(row_sum, factor, early=early)
     exponent = Exponent.of(used_max, scale, ctx.spec.probability)
     sums = exponentiate_and_store(ctx, row, scores, exponent, key_tile, tile)
     release_scales(ctx, visited)
     return used_max, with_tile(softmax_math.total(sums))
+
+
+def num_whole_tiles(ctx: KernelContext, row: SoftmaxRow, num_tiles: Int32) -> Int32:
+    """Return how many of the ``num_tiles`` key tiles, the first, all rows of the warp see whole."""
+    whole = DEVICE.maximum(row.view.warp[0].stop, 0) // ctx.spec.config.BN
+    return DEVICE.minimum(whole, num_tiles)
 
 
 @cute.jit
@@ -224,7 +244,12 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     keep_query_scale(ctx, row)
     row_max = softmax_math.initial_max(row.scale, is_modified=row.is_modified)
     row_sum = Float32(0.0)
-    for tile in cutlass.range(0, num_tiles, unroll=1):
+    first = Int32(0)
+    if cutlass.const_expr(ctx.spec.masks_apart):
+        first = num_whole_tiles(ctx, row, num_tiles)
+        for tile in cutlass.range(0, first, unroll=1):
+            row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum, True)
+    for tile in cutlass.range(first, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)
     ctx = ctx.decode_again()
     row = SoftmaxRow(ctx, chain)

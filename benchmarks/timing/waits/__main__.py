@@ -52,8 +52,9 @@ def _sums(waits: Waits, warps: Sequence[int]) -> dict[int, tuple[float, float]]:
             if site < BEGIN:
                 times, before = found.get(int(site), (0, 0))
                 found[int(site)] = (times + 1 / len(warps), before + cycles / len(warps))
-        begin, end = waits[number][0][1], waits[number][-1][1]
-        found[BEGIN] = (1, found[BEGIN][1] + (end - begin) / len(warps))
+        if waits[number]:
+            begin, end = waits[number][0][1], waits[number][-1][1]
+            found[BEGIN] = (1, found[BEGIN][1] + (end - begin) / len(warps))
     return found
 
 

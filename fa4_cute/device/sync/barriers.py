@@ -132,6 +132,20 @@ def any_in_warp(condition: Boolean) -> Boolean:
     return cute.arch.vote_any_sync(condition)
 
 
+def keep_in_front(address: Int32) -> None:
+    """Keep what comes before in front of what comes after, in the code that the assembler makes.
+
+    Args:
+        address: of Tensor Memory, hence never negative, which the assembler does not know: what it
+            sees is an exit that a thread may take, and it moves no load or arrival across one.
+
+    DSL: none; a barrier of the warp holds back memory accesses, not arithmetic.
+    """
+    emit(
+        "{\n\t.reg .pred never;\n\tsetp.lt.s32 never, $0, 0;\n\t@never exit;\n\t}", (), (address,)
+    )
+
+
 def warp_barrier() -> None:
     """Let the threads of the warp meet; later loads start after it (PTX ISA, "bar.warp.sync").
 

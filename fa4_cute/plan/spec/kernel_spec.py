@@ -11,12 +11,13 @@ from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
+from ..masks.masks import NULL
 from .combine_spec import CombineSpec
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
-from .register_tuning import attention_schedule, choices_for, most_keys
+from .register_tuning import attention_schedule, choices_for, is_plain, most_keys
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -205,6 +206,18 @@ class KernelSpec(CommonSpec):
         if config.qkv_dtype_size == 1:
             return is_persistent
         return config.qk_depth <= HOLDING_DEPTH and not is_persistent
+
+    @property
+    def masks_apart(self) -> bool:
+        """Whether key tiles that a warp sees whole have a loop of their own, without a mask.
+
+        A second copy of the softmax loop takes the others. Taken where it is predicted to win: with
+        a mask, in persistent CTAs and with fp8 operands the copy costs what it spares, or more.
+        """
+        config, variant = self.config, self.variant
+        is_16_bit = config.qkv_dtype_size > 1
+        shallow = is_16_bit and config.qk_depth <= SHALLOW_DEPTH and config.num_qo > 1
+        return config.crosses and shallow and is_plain(variant) and variant.mask == NULL
 
     @property
     def drains_rings(self) -> bool:

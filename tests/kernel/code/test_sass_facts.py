@@ -83,11 +83,24 @@ def test_mmas_of_one_stage_are_straight_line(spec: AttentionSpec) -> None:
 def test_t1_stays_short(head_dim: int) -> None:
     spec = KernelSpec.for_attention(DType.BF16, head_dim, return_lse=True)
     loops = list(softmax_loops(list(instructions(spec))))
-    assert len(loops) == 2
+    assert spec.masks_apart == (head_dim == 64)
+    assert len(loops) == (4 if spec.masks_apart else 2)
     for loop in loops:
         assert loop.three_quarters < LONGEST_T1[head_dim]
         assert loop.three_quarters <= loop.all_of_p
         assert (loop.three_quarters == loop.all_of_p) == (spec.config.num_pv_stages == 1)
+
+
+def test_whole_tiles_hand_the_factor_over_before_their_exponentials() -> None:
+    spec = KernelSpec.for_attention(DType.BF16, 64, return_lse=True)
+    texts = [instruction.text for instruction in instructions(spec)]
+    votes = [i for i, text in enumerate(texts) if "VOTE.ANY" in text][:4]
+    assert spec.masks_apart
+    assert len(votes) == 4
+    for vote in votes[::2]:  # the loop without masks comes first in either group
+        after = texts[vote : vote + 40]
+        handed = next(i for i, text in enumerate(after) if "SYNCS.ARRIVE" in text)
+        assert not any("MUFU.EX2" in text for text in after[:handed])
 
 
 def test_a_tile_asks_for_no_number_of_the_cta_where_the_base_is_held() -> None:

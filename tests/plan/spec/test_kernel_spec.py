@@ -158,3 +158,22 @@ def test_which_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
 ) -> None:
     variant = Variant(**{"scheduler": Scheduler.PERSISTENT, **options})
     assert KernelSpec.for_attention(dtype, head_dim, variant=variant).holds_base is holds
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "variant", "apart"),
+    [
+        (DType.BF16, 64, Variant(), True),
+        (DType.FP16, 40, Variant(return_lse=True), True),
+        (DType.BF16, 64, Variant(mask=CAUSAL), False),
+        (DType.BF16, 64, Variant(scheduler=Scheduler.PERSISTENT), False),
+        (DType.BF16, 64, Variant(ragged_k=True), False),
+        (DType.BF16, 72, Variant(), False),
+        (DType.FP8_E4M3, 64, Variant(), False),
+    ],
+)
+def test_which_kernels_have_a_loop_without_masks(
+    dtype: DType, head_dim: int, variant: Variant, apart: bool
+) -> None:
+    assert KernelSpec.for_attention(dtype, head_dim, variant=variant).masks_apart is apart
+    assert not KernelSpec.for_attention(dtype, head_dim, variant=variant, num_qo=1).masks_apart

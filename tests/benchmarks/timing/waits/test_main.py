@@ -43,6 +43,11 @@ def test_the_machine_beside_itself_has_no_difference() -> None:
     assert all(row.endswith("| +0 |") for row in compared(cta(200), cta(200), SITES))
 
 
+def test_a_warp_that_wrote_nothing_has_no_cycles() -> None:
+    silent = [*cta(200)[:2], []]
+    assert list(compared(middle([silent]), cta(200), SITES))[-1].endswith("| 0 | 38 | +38 |")
+
+
 def test_where_a_cta_was() -> None:
     words = np.zeros((1, 1, 3, WORDS), np.uint32)
     words[0, 0] = [(BEGIN, 2**32 - 10, 77, 5000), (0, 0, 5, 0), (END, 90, 77, 6000)]
