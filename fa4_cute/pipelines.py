@@ -215,11 +215,6 @@ class MBars:
         assert not isinstance(self.layout, SM90MBarsLayout)
         return RolePipeline(self.block, self.layout.answers.consumer(self.layout.answer_offset))
 
-    def first_arrivals(self) -> int:
-        """Scheduler: arrivals on ``answer_empty`` for the first work, which none names."""
-        assert not isinstance(self.layout, SM90MBarsLayout)
-        return self.layout.answers.first_arrivals
-
     def scale_ring(self) -> StagedPipeline:
         """The buffers of key scales."""
         return self._ring(self.layout.scale_ring)

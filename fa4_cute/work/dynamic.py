@@ -44,7 +44,7 @@ def let_ask_first(ctx: TmemContext) -> None:
 
     Arrivals of those roles themselves changed the code of their loops.
     """
-    if ids.lane_index() < ctx.mbars.first_arrivals():
+    if ids.lane_index() < ctx.spec.config.misc_mbars.answers.first_arrivals:
         ctx.barriers.arrive_at_leader(ctx.mbars.reads_next().plan.release(), release=True)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,9 +11,20 @@ from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
 from benchmarks.timing.side_by_side.claimed import SMALL, Handed
 from benchmarks.timing.side_by_side.dynamic import Mixed
-from benchmarks.timing.side_by_side.extents import MMAS, Costs, Layout, whole
+from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
 from sm100sim.timing.chips import Draw
+
+
+@dataclass(frozen=True)
+class Given(Extent):
+    """Query tiles of these keys."""
+
+    keys_of_each: tuple[int, ...] = ()
+
+    def tiles(self, layout: Layout) -> list[int]:
+        """Return them, whatever the kernel's are."""
+        return list(self.keys_of_each)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +44,8 @@ def test_who_ends_a_query_tile_takes_over_the_next(
     layout = Layout(1, 1, persistent=False, claims=True)
     draw = Draw("b200", "sm_100a", 0, {"sms": float(places), "cta_cycles": 5, "launch_cycles": 100,
                                        "hbm_gbytes": 1000, "clock_mhz": 1000})  # fmt: skip
-    extent = SimpleNamespace(tiles=lambda _: keys)
-    found = whole(costs, layout, extent, [draw], 0)  # type: ignore[arg-type]
+    extent = Given(1, 1, 1, causal=True, keys_of_each=tuple(keys))
+    found = whole(costs, layout, extent, [draw], 0)
     assert list(found.cycles) == [100 + 5 + 10 + last]
     assert found.busy[MMAS] == pytest.approx(sum(keys) / 2 / places / found.cycles[0])
     taken = (10 * min(places, len(keys)) + sum(keys)) / places
