@@ -10,6 +10,7 @@ from cutlass import Int32, cute
 from ..device import ids
 from ..device.sync import barriers, launch_control
 from ..plan.barriers.answers import ASKED_AHEAD
+from ..plan.barriers.sm90_mbars import SM90MBarsLayout
 from .context import AttentionContext, TmemContext
 
 
@@ -38,13 +39,20 @@ def let_ask(ctx: TmemContext) -> None:
         ctx.barriers.arrive_at_leader(ctx.mbars.reads_next().plan.release(), release=True)
 
 
+def first_arrivals(ctx: TmemContext) -> int:
+    """Return the arrivals for the first work that are not the load role's."""
+    layout = ctx.mbars.layout
+    assert not isinstance(layout, SM90MBarsLayout)
+    return layout.answers.first_arrivals
+
+
 @cute.jit
 def let_ask_first(ctx: TmemContext) -> None:
     """Scheduler role: say so of the first work, which no answer named, for all but the load role.
 
     Arrivals of those roles themselves changed the code of their loops.
     """
-    if ids.lane_index() < ctx.spec.config.misc_mbars.answers.first_arrivals:
+    if ids.lane_index() < first_arrivals(ctx):
         ctx.barriers.arrive_at_leader(ctx.mbars.reads_next().plan.release(), release=True)
 
 
