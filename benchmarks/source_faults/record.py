@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -38,16 +38,24 @@ def killer(name: str) -> str:
     """Return what a probe does, or the files of tests."""
     if not name.startswith(TESTS_FOLDER):
         probe = import_module("testing.probes").PROBES[name]
-        return json.dumps(asdict(probe), default=_plain)
+        return json.dumps(_described(probe))
     place = ROOT / name.partition("::")[0]
     texts = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     return "\n".join(path.read_text() for path in texts)
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold of a set of features, a function or a type of elements."""
+def _described(value: Any) -> Any:
+    """Return what JSON can hold of a probe: fields that have their defaults, new ones too, are out.
+
+    Sets of features are sorted, functions and types of elements have their names.
+    """
+    if is_dataclass(value):
+        told = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: _described(one) for field, one in told if one != field.default}
     if isinstance(value, frozenset):
         return sorted(value)
+    if isinstance(value, tuple):
+        return [_described(one) for one in value]
     return getattr(value, "__qualname__", str(value))
 
 

@@ -1,10 +1,11 @@
 """Predict what a CTA's start, query tiles and keys cost, and write the table of the plan.
 
-    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--draw]
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S] [--draw]
 
-Launches without a mask, bf16 and fp8, with a CTA for every query tile and with persistent ones, as
-the side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
-with `--draw` only the table is written. Predictions of a B200; no GPU is needed.
+Launches without a mask, bf16 and fp8, with a CTA for every query tile, with persistent ones and
+with those that take over others, as the side-by-side page has them. Records lie in costs.json;
+those that match `--only` are made anew, those of some schedulers only with `--scheduler`; with
+`--draw` only the table is written. Predictions of a B200; no GPU is needed.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ KINDS: Final = (
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
-SCHEDULERS: Final = ("tile", "persistent")
+SCHEDULERS: Final = ("tile", "persistent", "dynamic")
+"""Who takes the query tiles; a record may lack the last."""
 DECODED_KEYS: Final = (2048, 4096)
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
@@ -81,14 +83,14 @@ PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
-def made(kind: Kind, maker: Any) -> dict[str, Any]:
+def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     """Execute CTAs of a kind and return its record: per scheduler the costs of every draw."""
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from benchmarks.timing.side_by_side.rows import Family
 
     family = Family((kind.depth, kind.ov_depth), False, kind.dtype)
     record: dict[str, Any] = {"name": kind.name}
-    for scheduler in SCHEDULERS:
+    for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
         options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
         column = Column(scheduler, "fa4_cute", CUDA12, options=tuple(options.items()))
@@ -164,6 +166,16 @@ def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
     return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
 
 
+def of_kind(kind: Kind) -> tuple[str, ...]:
+    """Return the schedulers that are predicted: the timing model replays no dynamic pairs."""
+    return SCHEDULERS if kind.kernel == "2q" else SCHEDULERS[:2]
+
+
+def _by_scheduler(record: Mapping[str, Any]) -> list[Any]:
+    """Return the draws of each scheduler that a record has."""
+    return [record[scheduler] for scheduler in SCHEDULERS if scheduler in record]
+
+
 def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the module that holds the costs of all kinds that have records."""
     launches = [draw for record in records.values() for draw in record["launch"][1:]]
@@ -174,7 +186,7 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     )
     for kind in KINDS:
         if kind.name in records:
-            rows = [costs_of(records[kind.name][scheduler]) for scheduler in SCHEDULERS]
+            rows = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
@@ -206,6 +218,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Make records and write the table; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="regular expression over the kinds' names")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, nargs="*", help="only these of a kind")
     parser.add_argument("--draw", action="store_true", help="only write the table")
     given = parser.parse_args(arguments)
     records = load()
@@ -226,9 +239,10 @@ def main(arguments: list[str] | None = None) -> int:
                 save(records)
         for kind in KINDS:
             if re.search(given.only, kind.name):
-                records[kind.name] = made(kind, maker)
-                both = [costs_of(records[kind.name][scheduler]) for scheduler in SCHEDULERS]
-                print(kind.name, *both, flush=True)
+                found = made(kind, maker, given.scheduler or of_kind(kind))
+                records[kind.name] = records.get(kind.name, {}) | found
+                every = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
+                print(kind.name, *every, flush=True)
                 save(records)
     TABLE.write_text(table_text(records))
     return 0

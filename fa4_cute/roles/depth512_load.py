@@ -22,6 +22,7 @@ from ..plan.memory.chunks import depth_chunks
 from ..plan.memory.rings import Ring
 from ..tma import load_query_chunks
 from ..work.depth512 import ONLY_CHAIN, Depth512Context
+from ..work.dynamic import let_ask_ahead
 from ..work.persistent import for_each_work, wait_until_stored
 
 
@@ -139,6 +140,7 @@ def load_work(ctx: Depth512Context) -> None:
     loader = Depth512Loader.of(ctx)
     state = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
+    let_ask_ahead(ctx, Int32(0))
     if num_tiles > 0:
         before = pages = TilePages.of(ctx, Int32(0))
         if cutlass.const_expr(ctx.spec.writes_rows):
@@ -150,6 +152,7 @@ def load_work(ctx: Depth512Context) -> None:
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             ahead = TilePages.of(ctx, step + 1)
             if step > 0 and step < num_tiles:
+                let_ask_ahead(ctx, step)
                 state = loader.with_pages(pages).keys(state, step)
             if step >= ctx.spec.value_lag:
                 of_values = before if ctx.spec.value_lag else pages
@@ -166,7 +169,7 @@ def load(ctx: Depth512Context) -> None:
     waited for otherwise, and none may reach a CTA that has ended. The last one follows from the
     last ``O_mma`` only where signals keep their order.
     """
-    progress = for_each_work(ctx, load_work)
+    progress = for_each_work(ctx, load_work, loads=True)
     if ctx.spec.variant.is_persistent:
         ended = replace(ctx, progress=progress)
         Depth512Loader.of(ctx).ring.drain(ended.ring_start(producer=True))

@@ -30,6 +30,7 @@ from ..plan.memory.chunks import depth_chunks, rope_chunks
 from ..plan.memory.rings import Ring, slots_since_scores
 from ..tma import load_query_chunks
 from ..work.context import KernelContext
+from ..work.dynamic import let_ask_ahead
 from ..work.persistent import for_each_work, wait_until_stored
 from ..work.progress import LeadProgress, Progress
 
@@ -222,6 +223,7 @@ def load_for_two_queries(ctx: KernelContext) -> None:
             fill_value_slot(here, v_ring, v, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k, v = next_slots(ctx.spec.config, k, v)
+            let_ask_ahead(ctx, tile)
             ahead, this = TilePages.of(ctx, tile + 1), pages.known_to(ctx)
             load_key_tile(this, k_ring, k, tile)
             load_value_tile(this, v_ring, v, tile)
@@ -243,6 +245,7 @@ def load_keys_ahead(ctx: KernelContext) -> None:
             load_first_tiles(before.known_to(ctx), k_ring, k)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
+            let_ask_ahead(ctx, tile)
             ahead = TilePages.of(ctx, tile + 1)
             load_key_tile(pages.known_to(ctx), k_ring, k, tile)
             k, v = after_key(config, k, v)
@@ -254,6 +257,7 @@ def load_keys_ahead(ctx: KernelContext) -> None:
 
 def load_work(ctx: KernelContext) -> None:
     """Load the operands of one query tile."""
+    let_ask_ahead(ctx, Int32(0))
     if ctx.spec.issue_order.keys_ahead:
         load_keys_ahead(ctx)
     else:
@@ -262,6 +266,6 @@ def load_work(ctx: KernelContext) -> None:
 
 def load(ctx: KernelContext) -> None:
     """Run the load role: one warp, one elected lane issues."""
-    progress = for_each_work(ctx, load_work)
+    progress = for_each_work(ctx, load_work, loads=True)
     if ctx.spec.drains_rings:
         drain(ctx, progress)

@@ -1,6 +1,7 @@
 """Scheduler role: ask for one work tile after another (``plan.barriers.answers``). One warp.
 
-It asks for the next one as soon as every warp, in both CTAs of a pair, has read the answer before.
+It asks for the next one as soon as every warp, in both CTAs of a pair, has begun the one before and
+the load roles have few key tiles of it left to load.
 """
 
 from cutlass import Int32, cute
@@ -8,7 +9,7 @@ from cutlass import Int32, cute
 from ..device.sync import launch_control, pair
 from ..plan.barriers.answers import ANSWER_BYTES
 from ..work.context import TmemContext
-from ..work.dynamic import next_work
+from ..work.dynamic import let_ask_first, next_work
 from ..work.pair import InPair
 
 
@@ -19,7 +20,7 @@ def ask_next(ctx: TmemContext, asked: Int32) -> None:
     arrived = answers.plan.commit()
     leads = ctx.rank == pair.LEADER if isinstance(ctx, InPair) else True
     if leads:
-        answers.acquire(asked, of_pair=in_pair)
+        answers.acquire_next(asked, of_pair=in_pair)
     ctx.barriers.expect(arrived, ANSWER_BYTES)
     if leads:
         answer, barrier = ctx.smem.answer_smem(), ctx.barriers.address_of(arrived)
@@ -30,6 +31,7 @@ def ask_next(ctx: TmemContext, asked: Int32) -> None:
 def schedule(ctx: TmemContext) -> None:
     """Run the scheduler role: ask until no work is left. Nothing may be asked after that."""
     index, asked = Int32(0), Int32(0)
+    let_ask_first(ctx)
     while index >= 0:
         ask_next(ctx, asked)
         index = next_work(ctx, asked)

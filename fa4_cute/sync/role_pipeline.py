@@ -40,9 +40,13 @@ class RolePipeline:
         event = self.plan.acquire(step, sub)
         barriers.mbarrier_wait(*self._where(event), cluster=of_pair)
 
-    def acquire_next(self, step: Int32 | int) -> None:
-        """Producer: wait until ``step`` has been consumed, before the stage is written again."""
-        barriers.mbarrier_wait(*self._where(self.plan.acquire_next(step)))
+    def acquire_next(self, step: Int32 | int, *, of_pair: bool = False) -> None:
+        """Producer: wait until ``step`` has been consumed, before the stage is written again.
+
+        ``of_pair`` is that of :meth:`acquire`.
+        """
+        event = self.plan.acquire_next(step)
+        barriers.mbarrier_wait(*self._where(event), cluster=of_pair)
 
     def commit(self, step: Int32 | int = 0) -> None:
         """Producer: the calling threads say that ``step`` is ready."""

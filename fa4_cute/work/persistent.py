@@ -31,8 +31,13 @@ from .progress import Progress
 
 
 @cute.jit
-def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
-    """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
+def for_each_work(
+    ctx: AttentionContext, role: cutlass.Constexpr, *, loads: cutlass.Constexpr[bool] = False
+) -> Progress:
+    """Call ``role(context of the work)`` for every work of the CTA; return the counts after it.
+
+    A role that ``loads`` says itself when the next work may be asked for.
+    """
     progress = Progress.zero(ctx.order)
     if cutlass.const_expr(ctx.spec.variant.is_dynamic):
         index = in_clusters(ctx, ids.block_index()[0])
@@ -41,7 +46,7 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(*here.work.counts)
-            index = next_work(ctx, taken)
+            index = next_work(ctx, taken, lets_ask=not loads)
             taken = taken + 1
     elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
         index = in_clusters(ctx, ids.block_index()[0])

@@ -136,6 +136,22 @@ def settled(column: Column, problem: Problem) -> Column:
     return replace(column, options=tuple({**found, **dict(column.options)}.items()))
 
 
+def chosen(column: Column, problem: Problem) -> Column:
+    """Return a column of this package with the scheduler that packed sequences get by default."""
+    if column.runner != "fa4_cute":
+        return column
+    posed = Posed(
+        problem.dtype, problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
+        problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
+        features=Features(ragged_q=True, ragged_k=True),
+    )  # fmt: skip
+    spec = require(choose(posed)).spec
+    if not spec.variant.is_dynamic:
+        return column
+    given = {"scheduler": "dynamic", "num_qo": spec.config.num_qo, **dict(column.options)}
+    return replace(column, options=tuple(given.items()))
+
+
 def joined_after(column: Column, problem: Problem) -> int:
     """Cycles in which the last CTA of this package's kernel joins splits once all keys are read.
 

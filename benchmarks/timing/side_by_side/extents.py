@@ -65,6 +65,7 @@ class Layout:
         block: keys that it takes at once.
         turns: whether every other round of a persistent kernel goes backwards.
         runner: whose kernel it is.
+        claims: whether clusters that run take over the tiles of those that have not started.
     """
 
     rows: int
@@ -75,9 +76,12 @@ class Layout:
     turns: bool = False
     runner: str = ""
     rising: bool = False
+    claims: bool = False
 
     def taken(self, tiles: Sequence[int], cluster: int, clusters: int) -> list[int]:
-        """Return those of ``tiles`` that a cluster of ``clusters`` takes."""
+        """Return those of ``tiles`` that a cluster of ``clusters`` takes; one takes over all."""
+        if self.claims:
+            return list(tiles)
         if not self.persistent:
             return [tiles[cluster]]
         if not self.turns:
@@ -197,6 +201,8 @@ def whole(
     """What a launch takes on all SMs, one CTA on each, as `sm100sim.timing.predict` has it."""
     tiles = extent.tiles(layout)
     places = int(draws[0]["sms"]) // layout.cluster
+    if layout.claims:
+        return _claimed(costs, tiles, places, draws, hbm_bytes)
     count = min(places if layout.persistent else len(tiles), len(tiles))
     taken = [layout.taken(tiles, cluster, count) for cluster in range(count)]
     work = np.array([(1.0, len(t), sum(t)) for t in taken])
@@ -224,6 +230,24 @@ def uneven(work: Sequence[float], places: int) -> float:
     """
     mean, most = sum(work) / places, -(-len(work) // places)
     return max(mean, *work, most * min(work)) / mean
+
+
+def _claimed(
+    costs: Costs, tiles: Sequence[int], places: int, draws: Sequence[Draw], hbm_bytes: int
+) -> Whole:
+    """What a launch takes whose clusters take over tiles, the next one as they end one."""
+    cycles = []
+    for draw, (start, tile, key) in zip(draws, costs.cycles, strict=True):
+        each = [tile + key * keys for keys in tiles]
+        ends = draw["cta_cycles"] + start + finish(each, places, 0.0)
+        cycles.append(draw["launch_cycles"] + max(ends, moving(hbm_bytes, draw)))
+    started = min(places, len(tiles)) / places
+    total = np.array((started, len(tiles) / places, sum(tiles) / places))
+    busy = {unit: float(total @ price) / cycles[0] for unit, price in costs.busy.items()}
+    busy["HBM"] = moving(hbm_bytes, draws[0]) / cycles[0]
+    _, tile, key = costs.busy[MMAS]
+    least = uneven([tile + key * keys for keys in tiles], places)
+    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0], least)
 
 
 def moving(count: float, draw: Draw) -> float:

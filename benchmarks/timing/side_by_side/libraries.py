@@ -1,12 +1,13 @@
 """Whether the DSL's libraries for CUDA 12 and for CUDA 13 write the same PTX.
 
-    FA4_CUTE_CACHE=0 CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side.libraries cu12
+    FA4_CUTE_CACHE=0 CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side.libraries cu12 \
+        [--only REGEX]
 
 Compiles, and does not execute, the launches of decoding steps and packed sequences in the columns
 with CUDA 13, by the libraries that are imported, and records the SHA-256 of their PTX without the
-line `.version` under the name that is given. Those of the environment are for CUDA 12. To import
-the others: `pip install --no-deps --target F` with `nvidia-cutlass-dsl` and its `-libs-base`,
-`-libs-core` and `-libs-cu13`, all of its version, and
+line `.version` under the name that is given; with `--only` of rows that match. The libraries of
+the environment are those for CUDA 12. To import the others: `pip install --no-deps --target F` with
+`nvidia-cutlass-dsl` and its `-libs-base`, `-libs-core` and `-libs-cu13`, all of one version, and
 `PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
 """
 
@@ -45,12 +46,12 @@ def ptx_hash(ptx: str) -> str:
     return hashlib.sha256(re.sub(r"(?m)^\.version.*$", "", ptx).encode()).hexdigest()
 
 
-def compiled() -> Iterator[tuple[str, list[str]]]:
-    """The rows and the hashes of their launches, by the libraries that are imported."""
+def compiled(only: str = "") -> Iterator[tuple[str, list[str]]]:
+    """The rows that match and the hashes of their launches, by the imported libraries."""
     from benchmarks.timing.side_by_side import rows
     from benchmarks.timing.side_by_side.callers import records
 
-    wanted = entries()
+    wanted = [name for name in entries() if re.search(only, name)]
     for column in rows.COLUMNS:
         for other in rows.OTHERS:
             name = f"{column.name}: {other.name}"
@@ -88,12 +89,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Add the hashes of the imported libraries to the record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name", choices=NAMES, help="whose libraries are imported")
+    parser.add_argument("--only", default="", help="regular expression over column: problem")
     given = parser.parse_args(arguments)
     import sm100sim
 
     warnings.simplefilter("ignore")
     sm100sim.activate(sm_count=148)  # before the DSL is imported
-    found = {**recorded(), given.name: dict(compiled())}
+    found = recorded()
+    found[given.name] = {**found.get(given.name, {}), **dict(compiled(given.only))}
     RECORD.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 

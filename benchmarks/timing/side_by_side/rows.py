@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Any, Final
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.machine_state import CHIP, DRAWS, model
-from benchmarks.timing.side_by_side import extents
+from benchmarks.timing.side_by_side import claimed, extents
 from benchmarks.timing.side_by_side.callers import (
     CUDA12,
     CUDA13,
     Column,
     assembler,
+    chosen,
     joined_after,
     records,
     settled,
@@ -23,11 +25,14 @@ from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, repr
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
+    OURS,
+    TAKEN_OVER,
     block_of,
     extent_of,
     layout_of,
     sampled,
     taken_by,
+    takes_over,
 )
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
@@ -227,10 +232,34 @@ class Maker:
         return extents.whole(costs, layout, extent, self.draws, problem.bytes())
 
     def other(self, column: Column, other: Other) -> dict[str, Any]:
-        """The row of a problem that is executed as it is; launches come one after the other."""
-        cycles = [0.0] * len(self.draws)
+        """The row of a problem that is executed as it is; launches come one after the other.
+
+        One whose CTAs take over others is not: its costs say what it takes (``claimed``).
+        """
         kernels: list[SassKernel] = []
         busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
+        if other.lengths and takes_over(column := chosen(column, other.problem)):
+            moved = moved_bytes(other)
+            cycles, used, kernel = claimed.cycles(
+                self, column, other.problem, other.lengths, moved
+            )
+            busy |= used
+            kernels.append(kernel)
+        else:
+            cycles = self._executed_as_it_is(column, other, busy, kernels)
+        of_time = {unit: count / cycles[0] for unit, count in busy.items()}
+        taken = round(of_time.pop(extents.TAKEN), 3)
+        return {
+            "family": "other", "name": other.name, "column": column.name,
+            **self._facts(kernels), "taken": taken, "busy": shares(of_time),
+            "cycles": [round(c) for c in cycles],
+        }  # fmt: skip
+
+    def _executed_as_it_is(
+        self, column: Column, other: Other, busy: dict[str, float], kernels: list[SassKernel]
+    ) -> list[float]:
+        """Cycles by draw; adds what units do, and the kernels."""
+        cycles = [0.0] * len(self.draws)
         for recorded in self.records(column, other.problem, other.lengths):
             kernel = self.kernel(column, recorded.request)
             launch = representatives(kernel, recorded)
@@ -244,13 +273,7 @@ class Maker:
             for unit, count in extents.spent(launch, found[0]).items():
                 busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)
-        of_time = {unit: count / cycles[0] for unit, count in busy.items()}
-        taken = round(of_time.pop(extents.TAKEN), 3)
-        return {
-            "family": "other", "name": other.name, "column": column.name,
-            **self._facts(kernels), "taken": taken, "busy": shares(of_time),
-            "cycles": [round(c) for c in cycles],
-        }  # fmt: skip
+        return cycles
 
     def _facts(self, kernels: Sequence[SassKernel]) -> dict[str, Any]:
         local = sum(i.opcode in ("LDL", "STL") for k in kernels for i in k.instructions)
@@ -260,6 +283,8 @@ class Maker:
     def _executed(
         self, column: Column, family: Family
     ) -> tuple[list[Executed], Layout, SassKernel]:
+        if takes_over(column):
+            return self._executed_whole(column, family)
         batches = ALIKE[family.causal]
         launches: list[tuple[LaunchTrace, Problem]] = []
         while len(launches) < len(batches):
@@ -270,6 +295,27 @@ class Maker:
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
                 batches += IN_TURN[family.causal] if layout.persistent else ()
+        layout = replace(layout, block=block_of(launches, layout))
+        found = [
+            Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
+            for launch, problem in launches
+            for trace, taken in taken_by(launch, problem, layout)
+        ]
+        return found, layout, kernel
+
+    def _executed_whole(
+        self, column: Column, family: Family
+    ) -> tuple[list[Executed], Layout, SassKernel]:
+        """Small launches of a dynamic kernel: its first cluster takes over all others."""
+        launches: list[tuple[LaunchTrace, Problem]] = []
+        for length, heads in TAKEN_OVER:
+            problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
+            (recorded,) = records(column, problem, lambda _: None)
+            kernel = self.kernel(column, recorded.request)
+            launches.append((Matcher(kernel, recorded).launch([0]), problem))
+        rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
+        cluster = prod(recorded.request.cluster)
+        layout = Layout(rows, cluster, False, order="sections", runner=OURS, claims=True)
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))

@@ -36,6 +36,8 @@ IN_TURN: Final[dict[bool, Batches]] = {False: ((1024, 3),), True: ((4096, 2),)}
 """Further ones of persistent CTAs. With a mask those of one launch see almost as many keys, so
 that what a key costs needs another length; without one, what a tile costs another number of them.
 """
+TAKEN_OVER: Final[Batches] = ((1024, 1), (1024, 2), (2048, 1))
+"""Lengths and heads of the launches that one cluster executes whole whose CTAs take over others."""
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 
@@ -101,6 +103,11 @@ def in_a_row(column: Column) -> bool:
 def is_persistent(column: Column) -> bool:
     """Whether a column of this package insists on persistent CTAs, or has no others."""
     return column.runner == TURN or ("scheduler", "persistent") in column.options
+
+
+def takes_over(column: Column) -> bool:
+    """Whether a column of this package insists on CTAs that take over others."""
+    return column.runner == OURS and ("scheduler", "dynamic") in column.options
 
 
 def extent_of(problem: Problem, runner: str) -> Extent:

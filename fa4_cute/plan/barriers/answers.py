@@ -5,10 +5,10 @@ and to do its work instead. The answer, 16 bytes, is written to shared memory by
 proxy; it names the first CTA of the cancelled cluster, or says that none is left
 (PTX ISA, "clusterlaunchcontrol.try_cancel").
 
-One answer is held at a time. It is asked for as soon as every warp has read the one before, which
-is when the slowest role begins a work tile: so the next one is known long before it is needed, and
-no cluster holds more than one work tile that another could begin. After an answer that none is
-left nothing may be asked again.
+One answer is held at a time. It is asked for when every warp has begun the work tile before, and
+the load role, which is ahead of all others, has but few key tiles of it left to load: so the next
+one is known when its loads may begin, and no cluster holds for long what another could begin. The
+first question is no exception. After an answer that none is left nothing may be asked again.
 
 Both CTAs of a pair get the same answer. The leader asks, once the warps of both have read; each
 CTA expects the bytes on a barrier of its own.
@@ -26,6 +26,11 @@ ANSWER_BYTES: Final = 16
 """Bytes of an answer, and their alignment."""
 NUM_ANSWER_BARRIERS: Final = 2
 """Answer arrived; answer read."""
+NUM_LOAD_WARPS: Final = 1
+"""Warps of a CTA that load."""
+ASKED_AHEAD: Final = 2
+"""Key tiles left to load when the next work tile may be asked for. The load role is one or two
+ahead of the MMAs, so an answer has the time of three."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,17 @@ class AnswerPlan:
     num_warps: int
     cta_group: int = 1
 
+    @property
+    def first_arrivals(self) -> int:
+        """Arrivals for the first work of a CTA, which no answer names: all but the load role's."""
+        return self.num_warps - NUM_LOAD_WARPS
+
     def rows(self) -> list[BarrierRow]:
         """Return the rows of the barrier table: arrived, then read."""
         warps = Arrival("every warp with a role", self.num_warps * self.cta_group)
         return [
             ("answer_full", "next work named", (Arrival("scheduler expect_tx", 1),), "all roles"),
-            ("answer_empty", "next work read", (warps,), "scheduler"),
+            ("answer_empty", "next may be asked for", (warps,), "scheduler"),
         ]
 
     def producer(self, base: int) -> RolePipelinePlan:

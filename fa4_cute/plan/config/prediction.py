@@ -39,8 +39,8 @@ class Costs(NamedTuple):
 class PredictedRow(NamedTuple):
     """Costs of a kind of kernel up to these head dims, by who takes the query tiles.
 
-    ``kernel`` is "2q" or "1q", or "pair" for the CTA pair of wide heads; the others are those of
-    ``TunedRow``.
+    ``dynamic`` is None where they are not known. ``kernel`` is "2q" or "1q", or "pair" for the CTA
+    pair of wide heads; the others are those of ``TunedRow``.
     """
 
     kernel: str
@@ -49,6 +49,7 @@ class PredictedRow(NamedTuple):
     ov_depth: int
     tile: Costs
     persistent: Costs
+    dynamic: Costs | None = None
 
 
 class DecodingRow(NamedTuple):

@@ -5,7 +5,8 @@ the CTAs, which fill SMs that would have none, or leave fewer idle at the end.
 
 A CTA for every query tile pays for its start and its end each time, and an SM that is free takes
 the next one. A persistent CTA loads the keys of the next query tile while the one before ends; the
-order of its query tiles is fixed, so with a mask the longest one may come last.
+order of its query tiles is fixed, so with a mask the longest one may come last. A dynamic one does
+both, and pays for its questions.
 
 All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
 of it. Sizes are those that the host knows: of a cache, the room in it.
@@ -13,7 +14,7 @@ of it. Sizes are those that the host knows: of a cache, the room in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapreplace
 from math import prod
 from typing import Final
@@ -27,10 +28,11 @@ from ..masks.masks import CAUSAL, NULL
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
-from ..spec.variant import Scheduler
+from ..spec.variant import Scheduler, Variant
 from .launch import AttentionSizes
 from .selection import LONG_PROMPT, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
+from .turns import unevenness
 
 BlackwellSpec = KernelSpec | Depth512Spec
 FEW_KEYS: Final = 1024
@@ -39,27 +41,47 @@ MANY_ROUNDS: Final = 4 * LONG_PROMPT
 """Queries with which every SM takes many query tiles."""
 CLEAR: Final = 0.9
 """Predictions say otherwise than a rule where they differ by more than this share."""
+AHEAD: Final = 0.97
+"""Query tiles are handed out where that is predicted to take less than this share of both others.
+
+What a key costs differs by so much between kernels whose loops are the same."""
+HANDED_OUT: Final = 4096
+"""Keys of the longest query tile from which on. With fewer the fixed order was 2 to 4 % ahead in
+executed launches, where costs without a mask said otherwise."""
+SEVERAL: Final = 3
+"""Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
 
 
 @dataclass(frozen=True)
 class SchedulerChoice:
-    """The decision: who takes query tiles, and what both cost."""
+    """The decision: who takes query tiles, and what each costs; 0 where that is not predicted."""
 
     scheduler: Scheduler
-    tile_cycles: int
-    persistent_cycles: int
+    tile_cycles: int = 0
+    persistent_cycles: int = 0
+    dynamic_cycles: int = 0
 
     @property
     def text(self) -> str:
         """The decision in words."""
-        is_persistent = self.scheduler is Scheduler.PERSISTENT
-        taken = "persistent CTAs" if is_persistent else "a CTA for every query tile"
-        return (
+        taken = _WHO[self.scheduler]
+        if not self.tile_cycles:
+            return f"{taken}: sequences are packed, so that only the device knows how long each is"
+        told = (
             f"{taken}: predicted for a B200 are {self.tile_cycles:,} cycles with a CTA for every "
             f"query tile, {self.persistent_cycles:,} with persistent ones"
         )
+        dynamic = f", {self.dynamic_cycles:,} with dynamic ones" if self.dynamic_cycles else ""
+        return told + dynamic
+
+
+_WHO: Final = {
+    Scheduler.TILE: "a CTA for every query tile",
+    Scheduler.PERSISTENT: "persistent CTAs",
+    Scheduler.DYNAMIC: "dynamic CTAs",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +89,7 @@ class QueryTileLoad:
     """The query tiles of a launch as their cost depends on them.
 
     Attributes:
-        units: how many. places: how many are computed at the same time.
+        units: how many. places: how many are computed at the same time. of_head: those of a head.
         longest: keys of the longest one. mean: keys of one on average.
         is_even: whether all have as many.
     """
@@ -77,6 +99,7 @@ class QueryTileLoad:
     longest: int
     mean: int
     is_even: bool
+    of_head: int = 1
 
     @classmethod
     def of(
@@ -96,8 +119,9 @@ class QueryTileLoad:
             first = min(keys, align_up(seen, config.BN))
         size = config.cta_group()
         places = max(1, num_sms // size)
-        units = prod(sizes.blocks(shape)) // size
-        return cls(units, places, keys, (first + keys) // 2, first == keys)
+        blocks = sizes.blocks(shape)
+        units, mean = prod(blocks) // size, (first + keys) // 2
+        return cls(units, places, keys, mean, first == keys, blocks[0] // size)
 
     def cycles(self, costs: Costs, *, in_order: bool) -> int:
         """Return what the launch takes; ``in_order`` is the fixed one of persistent CTAs."""
@@ -128,6 +152,19 @@ class QueryTileLoad:
             keys = self.longest - shorter * unit // self.units
             heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
         return LAUNCH_CYCLES + costs.first + max(ends)
+
+
+    def turns_cycles(self, costs: Costs) -> int:
+        """Return what persistent CTAs take that go head by head, back and forth, as they are.
+
+        That order may meet the places by luck; :meth:`cycles` charges a longest query tile for it.
+        """
+        shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
+        loads = tuple(self.longest - shorter * tile // last for tile in range(self.of_head))
+        busiest = unevenness(loads, self.units // self.of_head, 1, self.places)
+        keys = int(self.units * self.mean * busiest) // self.places
+        tiles = self.units * costs.tile // self.places
+        return LAUNCH_CYCLES + costs.first + tiles + costs.keys(keys)
 
 
 def choose_blackwell_query_tiles(
@@ -163,17 +200,28 @@ def choose_blackwell_scheduler(
     """Return who takes the query tiles of a call that leaves it open; None: a CTA for each.
 
     Only plain kernels have predictions, and only launches of more query tiles than places a choice.
+    With a mask dynamic CTAs are one too. Of packed sequences only the longest is known here: with a
+    mask they are handed out, the longest query tiles first.
     """
-    row = _row_of(spec, f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair")
+    packed = _is_packed(spec.variant)
+    kernel = f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair"
+    row = _row_of_depths(spec, kernel) if packed else _row_of(spec, kernel)
     if row is None or is_empty(sizes):
         return None
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=spec.variant.causal)
     if load.units <= load.places:
         return None
+    if packed:
+        return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load) else None
     tile = load.placed_cycles(row.tile)
     persistent = load.cycles(row.persistent, in_order=True)
     best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
-    return SchedulerChoice(best, tile, persistent)
+    if row.dynamic is None or load.is_even or load.longest < HANDED_OUT:
+        return SchedulerChoice(best, tile, persistent)
+    dynamic = load.placed_cycles(row.dynamic)
+    if dynamic < AHEAD * min(tile, persistent, load.turns_cycles(row.persistent)):
+        best = Scheduler.DYNAMIC
+    return SchedulerChoice(best, tile, persistent, dynamic)
 
 
 def is_empty(sizes: AttentionSizes) -> bool:
@@ -181,10 +229,30 @@ def is_empty(sizes: AttentionSizes) -> bool:
     return 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads)
 
 
+def _hands_out(row: PredictedRow, load: QueryTileLoad) -> bool:
+    """Whether packed sequences are handed out: there are several query tiles to a place, by the
+    longest, and a key costs no more than elsewhere."""
+    if row.dynamic is None or load.units < SEVERAL * load.places:
+        return False
+    return AHEAD * row.dynamic.per_keys <= row.tile.per_keys
+
+
+def _is_packed(variant: Variant) -> bool:
+    """Return whether a kernel is plain but for packed queries and keys, with a causal mask."""
+    dense = replace(variant, ragged_q=False, ragged_k=False)
+    return variant.ragged_q and variant.ragged_k and variant.mask == CAUSAL and is_plain(dense)
+
+
 def _row_of(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
     """Return the predictions for ``kernel`` on a kernel's problem, or None."""
-    config, variant = spec.config, spec.variant
+    variant = spec.variant
     plain = is_plain(variant) and variant.mask in (NULL, CAUSAL) and not variant.splits_keys
-    if not plain or (isinstance(config, FA4Config) and config.pair_cta):
+    return _row_of_depths(spec, kernel) if plain else None
+
+
+def _row_of_depths(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
+    """Return the predictions for plain kernels of its element type and head dims, or None."""
+    config = spec.config
+    if isinstance(config, FA4Config) and config.pair_cta:
         return None
     return predicted_of(PREDICTED, kernel, config.qkv_dtype, config.depth, spec.output_depth)

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+import numpy as np
 import pytest
 
-from benchmarks.timing.side_by_side.dynamic import Mixed, taken_over
-from benchmarks.timing.side_by_side.extents import Layout
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
+from benchmarks.timing.side_by_side.claimed import SMALL, Handed
+from benchmarks.timing.side_by_side.dynamic import Mixed
+from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
+from benchmarks.timing.side_by_side.spread import OURS, takes_over
+from sm100sim.timing.chips import Draw
+
+
+@dataclass(frozen=True)
+class Given(Extent):
+    """Query tiles of these keys."""
+
+    keys_of_each: tuple[int, ...] = ()
+
+    def tiles(self, layout: Layout) -> list[int]:
+        """Return them, whatever the kernel's are."""
+        return list(self.keys_of_each)
 
 
 @pytest.mark.parametrize(
-    ("tiles", "places", "last"),
+    ("keys", "places", "last"),
     [
-        ([4.0, 4.0], 2, 4.0),
-        # The long one's CTA has claimed the third at its start; the other one takes the rest.
-        ([3.0, 1.0, 1.0, 1.0, 1.0], 2, 4.0),
-        ([1.0, 2.0, 1.0, 1.0], 2, 3.0),
-        ([1.0, 1.0, 1.0], 1, 3.0),
+        ([4, 4], 2, 4),
+        ([3, 1, 1, 1, 1], 2, 4),
+        ([1, 2, 1, 1], 2, 3),
+        ([1, 1, 1], 1, 3),
     ],
 )
-def test_a_cta_claims_a_query_tile_when_it_begins_the_one_before(
-    tiles: list[float], places: int, last: float
+def test_who_ends_a_query_tile_takes_over_the_next(
+    keys: list[int], places: int, last: int
 ) -> None:
-    assert taken_over(tiles, places, 0.0) == last
-    assert taken_over(tiles, places, 10.0) == 10.0 + last
+    """The long one's CTA takes over none while the other one takes all that are left."""
+    costs = Costs(((10.0, 0.0, 1.0),), {MMAS: (0.0, 0.0, 0.5)}, 0.0)
+    layout = Layout(1, 1, persistent=False, claims=True)
+    draw = Draw("b200", "sm_100a", 0, {"sms": float(places), "cta_cycles": 5, "launch_cycles": 100,
+                                       "hbm_gbytes": 1000, "clock_mhz": 1000})  # fmt: skip
+    extent = Given(1, 1, 1, causal=True, keys_of_each=tuple(keys))
+    found = whole(costs, layout, extent, [draw], 0)
+    assert list(found.cycles) == [100 + 5 + 10 + last]
+    assert found.busy[MMAS] == pytest.approx(sum(keys) / 2 / places / found.cycles[0])
+    taken = (10 * min(places, len(keys)) + sum(keys)) / places
+    assert found.taken == pytest.approx(taken / found.cycles[0])
+
+
+def test_one_cluster_executes_all_query_tiles_of_a_small_launch() -> None:
+    layout = Layout(256, 1, persistent=False, claims=True)
+    assert layout.taken([512, 256], 0, 2) == [512, 256]
+    asked = Column("dynamic", OURS, CUDA12, options=(("scheduler", "dynamic"),))
+    assert takes_over(asked)
+    assert not takes_over(replace(asked, options=()))
 
 
 def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
@@ -31,5 +66,22 @@ def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
     assert every.tiles(layout) == [600, 600, 100, 100, *[600] * 4]
     alone = Layout(rows=256, cluster=1, persistent=False)
     assert every.tiles(alone) == [600] * 6 + [100] * 2
+    assert every.tiles(replace(alone, claims=True)) == every.tiles(layout)
     causal = Mixed(1, 600, 600, causal=True, lengths=(600, 100))
     assert causal.tiles(layout) == [600, 512, 256, 100]
+
+
+def test_packed_query_tiles_are_handed_out_longest_first_empty_ones_too() -> None:
+    found = Handed.of((600, 100), heads=1)
+    assert list(found.keys) == [600, 0, 512, 0, 256, 100]
+    assert list(found.work) == [1, 4, 1468, 2]
+    small = np.array([Handed.of(few, 1).work for few in SMALL])
+    assert np.linalg.matrix_rank(small) == 4
+
+
+def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
+    causal = Problem("packed", 6, 4096, 4096, 8, 8, 128, 128, causal=True, packed=True)
+    ours = Column("ours", OURS, CUDA12)
+    assert takes_over(chosen(ours, causal))
+    assert chosen(ours, replace(causal, causal=False)) is ours
+    assert chosen(replace(ours, runner="FA4"), causal).options == ()

@@ -74,7 +74,7 @@ def test_every_other_round_may_go_backwards() -> None:
 
 def test_smaller_problems_take_the_kernel_of_the_whole_one() -> None:
     causal = rows.Family((128, 128), True)
-    for length, batch, scheduler in ((1024, 32, "persistent"), (32768, 1, "tile")):
+    for length, batch, scheduler in ((1024, 32, "persistent"), (32768, 1, "dynamic")):
         found = callers.settled(rows.COLUMNS[0], causal.problem(length, batch))
         assert dict(found.options) == {"scheduler": scheduler, "num_qo": 2}
     assert callers.settled(rows.COLUMNS[2], causal.problem(1024, 32)) is rows.COLUMNS[2]

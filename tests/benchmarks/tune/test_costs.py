@@ -23,6 +23,10 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     text = costs.table_text({kind.name: record})
     assert "LAUNCH_CYCLES: Final = 4000" in text
     assert 'PredictedRow("2q", 2, 64, 64,\n                 Costs(0, 10, 1536)' in text
+    with_all = {**record, "dynamic": draws}
+    assert text.count("Costs(0, 10, 1536)") == 2
+    assert costs.table_text({kind.name: with_all}).count("Costs(0, 10, 1536)") == 3
+    assert "dynamic" in costs.of_kind(kind)
     step = costs.DECODING[0]
     parts = {"combine": draws, "last": draws, "exchange": [9.0, 1632.4], "memory": [1.0, 4400.4]}
     text = costs.table_text({step.name: {**record, "name": step.name, **parts}})

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 
+from fa4_cute.host.ask import request
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.pipelines import RolePipeline
+from fa4_cute.plan.spec.variant import Scheduler
 from fa4_cute.sync.blocks import BarrierBlock
 from sm100sim.options import RunOptions
 from testing.arguments import arguments
 from testing.cases import FP8, Case
 from testing.launches import Described, Launch
-from testing.runner import checked, run, spec_of
+from testing.runner import SMS, asked_by, checked, run, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules, objections
 from tests.kernel.random_cases import also
 
@@ -70,6 +73,17 @@ def test_bits_are_those_of_a_fixed_order(case: Case) -> None:
             assert torch.equal(x, y)
 
 
+def test_packed_sequences_take_it_by_themselves() -> None:
+    """On a device of 3 SMs: numbers are those of float64, and bits those of a CTA for each."""
+    alone = replace(TWO_Q, features=TWO_Q.features - {"dynamic"})
+    with mock.patch.object(request, "num_sms_of", return_value=SMS):
+        assert asked_by(alone)[1].variant.scheduler is Scheduler.DYNAMIC
+        found = checked(run(alone))
+    assert asked_by(alone)[1].variant.scheduler is Scheduler.TILE
+    for x, y in zip(found.results, run(alone).results, strict=True):
+        assert torch.equal(x, y)
+
+
 @pytest.mark.parametrize("case", [TWO_Q, PAIR], ids=str)
 def test_every_cluster_is_asked_for_once(case: Case) -> None:
     described = Described(case)
@@ -81,7 +95,7 @@ def test_every_cluster_is_asked_for_once(case: Case) -> None:
 
 
 LOST = {
-    "wait until the answer was read": (RolePipeline, "acquire", "answer_empty"),
+    "wait until the answer was read": (RolePipeline, "acquire_next", "answer_empty"),
     "wait for the answer": (RolePipeline, "wait", "answer_full"),
     "expected bytes": (BarrierBlock, "expect", "answer_full"),
     "word that it was read": (BarrierBlock, "arrive_at_leader", "answer_empty"),

@@ -14,7 +14,12 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs
 from fa4_cute.plan.launch.selection import choose_query_tiles
-from fa4_cute.plan.launch.sm100_selection import BlackwellSpec, QueryTileLoad
+from fa4_cute.plan.launch.sm100_selection import (
+    AHEAD,
+    BlackwellSpec,
+    QueryTileLoad,
+    SchedulerChoice,
+)
 from fa4_cute.plan.spec.variant import Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
@@ -60,19 +65,64 @@ def test_who_asks_gets_what_is_asked_for() -> None:
 
 
 def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
-    found = chosen(batch=1, seqlen_q=32768, seqlen_k=32768, causal=True)
-    assert found.spec.variant.scheduler is Scheduler.TILE
-    assert found.scheduler is not None
+    for dim, best in ((64, Scheduler.TILE), (128, Scheduler.DYNAMIC)):
+        found = chosen(batch=1, seqlen_q=16384, seqlen_k=16384, causal=True, head_dim=dim,
+                       head_dim_v=dim)  # fmt: skip
+        assert found.spec.variant.scheduler is best
+        assert found.scheduler is not None
+
+
+def test_dynamic_ctas_are_taken_where_they_are_clearly_ahead_of_both_others() -> None:
+    found = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True).scheduler
+    assert found is not None
+    others = found.tile_cycles, found.persistent_cycles
+    assert found.scheduler is Scheduler.DYNAMIC
+    assert 0 < found.dynamic_cycles < AHEAD * min(others)
+    assert found.text.startswith("dynamic CTAs: predicted for a B200 are")
+    assert all(f"{cycles:,}" in found.text for cycles in (*others, found.dynamic_cycles))
+    short = chosen(seqlen_q=2048, seqlen_k=2048, causal=True).scheduler
+    assert short is not None
+    assert (short.scheduler, short.dynamic_cycles) == (Scheduler.PERSISTENT, 0)
+    even = chosen(batch=4, seqlen_q=8192, seqlen_k=8192).scheduler
+    assert even is not None
+    assert even.dynamic_cycles == 0
+    assert "dynamic" not in even.text
+
+
+PACKED = Features(ragged_q=True, ragged_k=True)
+
+
+def test_causal_packed_sequences_are_handed_out() -> None:
+    """Which is longest the device knows; with a CTA for every SM at most there is no choice."""
+    found = chosen(features=PACKED, causal=True, num_qo=2)
+    assert found.spec.variant.scheduler is Scheduler.DYNAMIC
+    assert found.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
+    assert found.scheduler.text.startswith("dynamic CTAs: sequences are packed")
+    with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
+    assert with_lse.spec.variant.scheduler is Scheduler.DYNAMIC
+    for change in (
+        {"causal": False},
+        {"batch": 2, "num_q_heads": 8, "num_kv_heads": 8},
+        {"features": replace(PACKED, sink=True)},
+        {"features": Features(ragged_q=True, used_k=True)},
+        {"features": replace(PACKED, num_splits=2)},
+        {"pair_cta": True},
+        {"num_qo": 1},
+        {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
+        {"head_dim": 256, "head_dim_v": 256, "num_qo": None},
+    ):
+        found = chosen(**{"features": PACKED, "causal": True, "num_qo": 2, **change})
+        assert (found.spec.variant.scheduler, found.scheduler) == (Scheduler.TILE, None)
 
 
 def test_cycles_follow_from_rounds_or_from_the_mean_and_the_longest() -> None:
     spec = spec_of()
     even = QueryTileLoad.of(spec.config, SHORT.sizes, 148, causal=False)
-    assert even == QueryTileLoad(2048, 148, 1024, 1024, is_even=True)
+    assert even == QueryTileLoad(2048, 148, 1024, 1024, is_even=True, of_head=4)
     costs = Costs(first=50, tile=100, per_keys=1000)
     assert even.cycles(costs, in_order=True) == LAUNCH_CYCLES + 50 + 14 * 1100
     causal = QueryTileLoad.of(spec_of(causal=True).config, SHORT.sizes, 148, causal=True)
-    assert causal == QueryTileLoad(2048, 148, 1024, 640, is_even=False)
+    assert causal == QueryTileLoad(2048, 148, 1024, 640, is_even=False, of_head=4)
     work = (2048 * 100 + 2048 * 640 * 1000 // 1024) // 148
     assert causal.cycles(costs, in_order=False) == LAUNCH_CYCLES + 50 + work
     assert causal.cycles(costs, in_order=True) == LAUNCH_CYCLES + 50 + work + 1000
@@ -153,3 +203,13 @@ def test_query_tiles_that_differ_are_placed_one_by_one() -> None:
     assert load.placed_cycles(costs) == LAUNCH_CYCLES + 2 * 100 + 2944
     many = QueryTileLoad(4000, 2, longest=2048, mean=1280, is_even=False)
     assert many.placed_cycles(costs) == many.cycles(costs, in_order=False)
+
+
+def test_a_fixed_order_takes_what_its_busiest_cta_takes() -> None:
+    load = QueryTileLoad(4, 2, longest=2048, mean=1536, is_even=False, of_head=2)
+    costs = Costs(first=10, tile=100, per_keys=1024)
+    # Back and forth the two CTAs have 2048 and 1024 keys, then 1024 and 2048.
+    assert load.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 2 * 100 + 3072
+    one = replace(load, units=3, of_head=3)
+    # 2048 and 1536 keys, then 1024 for who had 1536.
+    assert one.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 150 + 2560

@@ -1,0 +1,88 @@
+"""Packed sequences whose CTAs take over others: small launches, executed whole, say what they cost.
+
+The whole problem cannot be executed cluster by cluster, since the first one would take over all. So
+its query tiles are handed out by what a start, a query tile, a key and an empty one cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.timing.side_by_side import extents
+from benchmarks.timing.side_by_side.callers import Column, records
+from sm100sim.timing.chips import Draw
+from sm100sim.timing.predict.gpu import finish
+from sm100sim.timing.records import SassKernel
+from sm100sim.timing.sass.trace import Matcher
+
+SMALL: Final = ((1024,), (1024, 1024), (2048,), (2048, 256, 256))
+"""Lengths of the launches that one cluster executes whole; the last has empty query tiles."""
+ROWS: Final = 256
+"""Queries of a tile of two."""
+
+
+class Handed(NamedTuple):
+    """Query tiles in the order in which they are handed out: their keys, 0 of an empty one."""
+
+    keys: tuple[int, ...]
+
+    @classmethod
+    def of(cls, lengths: Sequence[int], heads: int) -> Handed:
+        """Causal ones, the longest first: all sequences and heads of one, then those before."""
+        tiles = reversed(range(-(-max(lengths) // ROWS)))
+        keys = (
+            min(length, (tile + 1) * ROWS) if tile * ROWS < length else 0
+            for tile in tiles for length in lengths for _ in range(heads)
+        )  # fmt: skip
+        return cls(tuple(keys))
+
+    @property
+    def work(self) -> tuple[float, float, float, float]:
+        """A start, query tiles, their keys, and empty ones."""
+        real = sum(keys > 0 for keys in self.keys)
+        return 1.0, real, sum(self.keys), len(self.keys) - real
+
+
+def cycles(
+    maker: Any, column: Column, problem: Problem, lengths: Sequence[int], moved: int
+) -> tuple[list[float], dict[str, float], SassKernel]:
+    """What a launch takes by draw, in which each unit of an SM works, and the kernel.
+
+    Args:
+        maker: has the draws, and keeps machine code. column, problem, lengths: what is launched.
+        moved: bytes that must come from memory and go to it.
+    """
+    group = problem.heads // problem.heads_kv
+    work, times = [], []
+    for few in SMALL:
+        n = max(few)
+        small = replace(problem, batch=len(few), seqlen_q=n, seqlen_k=n, heads=group, heads_kv=1)
+        (recorded,) = records(column, small, lambda _: None, few)
+        kernel = maker.kernel(column, recorded.request)
+        launch = Matcher(kernel, recorded).launch([0])
+        work.append(Handed.of(few, group).work)
+        times.append(extents.times(launch.traces[0], launch, maker.draws))
+    prices = np.linalg.solve(np.array(work), [[time.cycles for time in row] for row in times])
+    units = list(times[0][0].busy)
+    used = np.linalg.solve(np.array(work), [[row[0].busy[unit] for unit in units] for row in times])
+    handed = Handed.of(lengths, problem.heads)
+    found = [
+        _ends(handed, price, draw, moved) for price, draw in zip(prices.T, maker.draws, strict=True)
+    ]
+    places = int(maker.draws[0]["sms"])
+    total = np.array((float(places), *handed.work[1:])) / places
+    busy = dict(zip(units, (total @ used).tolist(), strict=True))
+    return found, busy | {extents.TAKEN: float(total @ prices[:, 0])}, kernel
+
+
+def _ends(handed: Handed, price: Any, draw: Draw, moved: int) -> float:
+    """When the last query tile ends, or memory has moved what it must."""
+    start, tile, key, empty = price.tolist()
+    each = [tile + key * keys if keys else empty for keys in handed.keys]
+    ends = draw["cta_cycles"] + start + finish(each, int(draw["sms"]), 0.0)
+    return float(draw["launch_cycles"] + max(ends, extents.moving(moved, draw)))
