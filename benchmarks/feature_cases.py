@@ -45,6 +45,7 @@ CASES = (
     *_cases(128, (*PAGED, "ragged split causal sink"), SHORT, num_qo=1),
     *_cases(128, (*PERSISTENT, *DYNAMIC), ((70, 300), (0, 20), (80, 17)), num_qo=1),
     *_cases(128, ("ragged cluster causal sink", "page64 window cluster"), SHORT, num_qo=1),
+    *_cases(128, ("ragged last causal sink", "page64 window last"), SHORT, num_qo=1),
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(256, (*PERSISTENT, *DYNAMIC), LONG),

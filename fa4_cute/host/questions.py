@@ -297,9 +297,10 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             only in key lengths, scale, or numbers of heads of the same ratio share a kernel. The
             number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
             kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
-            also that for many queries and few keys, whose CTAs may be persistent. Long keys may be
-            split, and on Hopper have tiles and CTAs of their own: without ``seqlen_k``, the kernels
-            for few and for many keys and queries are compiled, with and without splits.
+            also those for many queries and few or many keys, whose CTAs may be persistent or
+            dynamic. Long keys may be split, and on Hopper have tiles and CTAs of their own: without
+            ``seqlen_k``, the kernels for few and for many keys and queries are compiled, with and
+            without splits.
 
     Returns:
         The names of the kernels, in order and each once; also of those that combine split keys.
@@ -335,6 +336,7 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         lengths.append({**problem, "seqlen_k": LONG_PROMPT})
         if "seqlen_q" not in problem:
             lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
+            lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": MANY_ROUNDS})
         return tuple(lengths)
     if "seqlen_q" not in problem:
         lengths.append({**problem, "seqlen_q": FEW_QUERY_TILES})

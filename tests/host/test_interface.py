@@ -180,9 +180,9 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
     assert names == [
         "fa4_sm100_bf16_d128_g1_causal_1q_0",
         "fa4_sm100_bf16_d128_g1_causal_0",
-        "fa4_sm100_bf16_d128_g1_causal_split_1q_0",
-        "fa4_combine_bf16_d128_0",
+        "fa4_sm100_bf16_d128_g1_causal_last_1q_0",
         "fa4_sm100_bf16_d128_g1_causal_persistent_0",
+        "fa4_sm100_bf16_d128_g1_causal_dynamic_0",
         "fa4_sm100_bf16_d64_g4_lse_1q_0",
         "fa4_sm100_bf16_d64_g4_split_lse_1q_0",
         "fa4_combine_bf16_d64_lse_0",

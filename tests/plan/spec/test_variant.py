@@ -91,7 +91,8 @@ def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
 def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     names = set(variant.extra_names)
     assert ("cu_seqlens_q" in names) == ("total_q" in names) == variant.ragged_q
-    assert ("o" in names) == (variant.ragged_q or variant.is_persistent)
+    last = variant.partition is Partition.LAST
+    assert ("o" in names) == (variant.ragged_q or variant.is_persistent or last)
     assert (set(WORK_COUNTS) <= names) == variant.is_persistent
     assert ("cu_seqlens_k" in names) == variant.ragged_k
     assert ("seqused_k" in names) == variant.used_k
@@ -105,7 +106,6 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
         f"bias{slot}" for slot in variant.bias_slots
     }
     assert ("aux1_stride2" in names) == (variant.score_mod == MOD)
-    last = variant.partition is Partition.LAST
     assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE or last)
     assert ("counters" in names) == last
 
