@@ -151,6 +151,8 @@ LED: Final = Call(((400, 600), (0, 20), (257, 640), (300, 301), (300, 100)))
 """With windows: query tiles whose second chain leads, and others."""
 FEW: Final = Call(((600, 100),) * 4)
 """Query tiles of one key tile and of none."""
+ONE_EACH: Final = Call(((200, 100),) * 8)
+"""Query tiles of one key tile, one after another."""
 ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
@@ -181,7 +183,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-persistent-128": probe("persistent ragged causal", 128, ENDS, **TWO),
     "2q-lead": probe("persistent ragged rope window", 128, LED, **WIDE, **TWO),
-    "2q-lead-plain": probe("persistent window", 128, ROUNDS, FEW, heads=4, **WIDE, **TWO),
+    "2q-lead-plain": probe("persistent window", 128, ROUNDS, FEW, ONE_EACH, heads=4, **WIDE, **TWO),
     "2q-splits": probe("plain", 64, PARTS, Call(((3, 200),)), num_splits=34, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),

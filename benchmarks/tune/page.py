@@ -75,7 +75,8 @@ one out, two products of the eight that the tensor cores do in two key tiles.
 MASKED_SAYS: Final = """
 So a mask costs nothing where it hides nothing, and masked tiles are slower than full ones: where
 the chains end apart by half of what it was when they did not (34 % at 96, 36 % at 128, 20 % at
-192/128), elsewhere by two fifths.
+192/128), with fp8 by two fifths. At 64 by three fifths and a last one by more, since full tiles of
+the kernel without a mask became shorter, and the copy of the loop that masks is fetched for one.
 
 The mask itself is the cause. A warp takes a comparison and a selection for each column of the
 groups of 32 that it does not see whole, 256 instructions for 128 columns, and each takes the ALU of

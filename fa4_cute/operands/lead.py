@@ -13,7 +13,6 @@ functions return what they are given.
 import cutlass
 from cutlass import Int32, cute
 
-from ..device.memory import tmem
 from ..pipelines import TMAConsumerPipeline
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..sync.cursor import RingState, one_tile_on
@@ -38,12 +37,6 @@ def values_of_second(ctx: KernelContext, v: RingState, *, last: bool = False) ->
 def last_values(ctx: KernelContext, v: RingState) -> RingState:
     """Return the slot of chain 0's last V, given the cursor after the last S."""
     return _on(ctx, v, v.step()) if ctx.spec.config.use_fused_kv else v
-
-
-def wait_for_first_reading(ctx: KernelContext) -> None:
-    """Wait until the first S of chain 0 is in registers."""
-    ctx.mbars.scores_read(0).wait(ctx.step(0, Int32(0)))
-    tmem.fence_after_thread_sync()
 
 
 def free(

@@ -155,11 +155,18 @@ class MmaIssuer:
                 self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
             self.scores(1, stage, own, lead.tile_of_second(self.ctx, tile))
             lead.free(self.ctx, self.k_ring, own, 1, stage)
-        if wait_for_query and self.ctx.order.starts_apart:
-            # The first P of chain 1 waits for the second reading of S0, and must not take the
-            # phase before the first for it.
-            lead.wait_for_first_reading(self.ctx)
+        if wait_for_query and self.ctx.order.crosses:
+            self.wait_for_first_reading()
         self.ctx.mbars.producer_s(1).commit_mma()
+
+    def wait_for_first_reading(self) -> None:
+        """Wait until the first S0 is in registers.
+
+        The first P1 waits for the second reading of S0, and must not take the phase before the
+        first for it. The second S0 follows no P V and overwrites the first one.
+        """
+        self.ctx.mbars.scores_read(0).wait(self.ctx.step(0, Int32(0)))
+        tmem.fence_after_thread_sync()
 
     def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
         """Issue S of ``chain`` from the single Q tile; each qk stage of K is free after it.
@@ -205,10 +212,7 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 
 @cute.jit
 def issue_ahead(ctx: KernelContext) -> None:
-    """Issue for two Q tiles whose P cross: S of a key tile before P V of the one before.
-
-    The second S0 alone follows no P V, so it waits until the softmax has read the first.
-    """
+    """Issue for two Q tiles whose P cross: S of a key tile before P V of the one before."""
     config, issuer, order = ctx.spec.config, MmaIssuer.of(ctx), ctx.order
     k = v = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
@@ -217,9 +221,6 @@ def issue_ahead(ctx: KernelContext) -> None:
         issuer.second_chain(k, Int32(0), wait_for_query=True)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            if cutlass.const_expr(not order.starts_apart):
-                if tile == 1:
-                    lead.wait_for_first_reading(ctx)
             if cutlass.const_expr(order.ends_early(0)):
                 if tile < ctx.num_tiles(0):
                     issuer.first_chain(k, tile)

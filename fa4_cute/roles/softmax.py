@@ -218,7 +218,7 @@ def softmax_tile(
         row_max, new_max, row.scale, ctx.spec.probability
     )
     publish_factor(ctx, row.chain, factor, tile)
-    if cutlass.const_expr(is_whole):
+    if cutlass.const_expr(ctx.spec.masks_apart):
         # Else the assembler has the exponentials first, and the correction waits for them.
         keep_in_front(ctx.tmem)
     early = joins_sum_early(ctx.spec.variant)
