@@ -219,7 +219,9 @@ def choose_blackwell_scheduler(
     if row.dynamic is None or load.is_even or load.longest < HANDED_OUT:
         return SchedulerChoice(best, tile, persistent)
     dynamic = load.placed_cycles(row.dynamic)
-    if dynamic < AHEAD * min(tile, persistent, load.turns_cycles(row.persistent)):
+    # The order as it is takes some time to go through, so it comes last.
+    is_ahead = dynamic < AHEAD * min(tile, persistent)
+    if is_ahead and dynamic < AHEAD * load.turns_cycles(row.persistent):
         best = Scheduler.DYNAMIC
     return SchedulerChoice(best, tile, persistent, dynamic)
 
