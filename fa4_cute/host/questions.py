@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..plan.facts.hardware import SM90A
+from ..plan.facts.hardware import SM90A, SM_COUNT
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
 from ..plan.launch.sm90_selection import FEW_QUERY_TILES, MANY_KEYS
-from ..plan.launch.sm100_selection import FEW_KEYS, MANY_ROUNDS
+from ..plan.launch.sm100_selection import FEW_KEYS, MANY_ROUNDS, SOME_KEYS
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.combine_spec import CombineSpec
@@ -294,13 +294,10 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     Args:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Problems that differ
-            only in key lengths, scale, or numbers of heads of the same ratio share a kernel. The
-            number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
-            kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
-            also those for many queries and few or many keys, whose CTAs may be persistent or
-            dynamic. Long keys may be split, and on Hopper have tiles and CTAs of their own: without
-            ``seqlen_k``, the kernels for few and for many keys and queries are compiled, with and
-            without splits.
+            only in key lengths, scale, or numbers of heads of the same ratio share a kernel.
+            Lengths decide how many Q tiles a CTA takes, who takes them, and splits. Without
+            ``seqlen_q``, the kernels for few and for many queries are compiled; without
+            ``seqlen_k`` either, also persistent, dynamic and, on Hopper, split ones.
 
     Returns:
         The names of the kernels, in order and each once; also of those that combine split keys.
@@ -336,7 +333,8 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         lengths.append({**problem, "seqlen_k": LONG_PROMPT})
         if "seqlen_q" not in problem:
             lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
-            lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": MANY_ROUNDS})
+            uneven = {"seqlen_q": SOME_KEYS, "seqlen_k": SOME_KEYS, "batch": SM_COUNT * 2 // 3}
+            lengths.append({**problem, **uneven})
         return tuple(lengths)
     if "seqlen_q" not in problem:
         lengths.append({**problem, "seqlen_q": FEW_QUERY_TILES})

@@ -37,6 +37,8 @@ from .turns import unevenness
 BlackwellSpec = KernelSpec | Depth512Spec
 FEW_KEYS: Final = 1024
 """Keys with which start and end of a query tile count most; the fewest of a prediction."""
+SOME_KEYS: Final = 4 * FEW_KEYS
+"""Keys with which, under a causal mask, start, end and order of query tiles all count."""
 MANY_ROUNDS: Final = 4 * LONG_PROMPT
 """Queries with which every SM takes many query tiles."""
 CLEAR: Final = 0.9
