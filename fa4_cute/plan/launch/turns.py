@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice, repeat
 from operator import add
 from typing import Final, NamedTuple
 
@@ -51,10 +51,9 @@ def key_loads(spec: SM90Spec, seqlen_q: int, seqlen_k: int, longest: int) -> tup
 
 
 def works(loads: tuple[int, ...], heads: int, section: int) -> Iterator[int]:
-    """Yield the loads of all works in the order of sections of ``section`` heads."""
-    for _ in range(heads // section):
-        for load in loads:
-            yield from (load,) * section
+    """Return the loads of all works in the order of sections of ``section`` heads."""
+    of_section = [load for load in loads for _ in range(section)]
+    return chain.from_iterable(repeat(of_section, heads // section))
 
 
 @lru_cache(maxsize=1024)
