@@ -83,15 +83,14 @@ def test_a_tile_is_waited_for_first_and_freed_last(order: IssueOrder, num_tiles:
             assert [i.releases for i in uses] == [is_freed and n == last for n in range(len(uses))]
 
 
-@ALL
-@pytest.mark.parametrize("num_slots", [2, 3, 5])
-@pytest.mark.parametrize("num_tiles", COUNTS)
-def test_a_shared_ring_never_blocks(order: IssueOrder, num_slots: int, num_tiles: int) -> None:
-    """Loads take slots in ring order as they come free; the MMA role finds each tile loaded."""
-    pending = list(order.loads(num_tiles))
+def left_in_ring(
+    order: IssueOrder, num_slots: int, num_tiles: int, lead: int = 0
+) -> list[tuple[str, int]]:
+    """Load and use all tiles, each of which has to be there when it is used; return what stays."""
+    pending = list(order.loads(num_tiles, lead=lead))
     ring: list[tuple[str, int] | None] = [None] * num_slots
     slot = 0
-    for issue in order.issues(num_tiles):
+    for issue in order.issues(num_tiles, lead=lead):
         while pending and ring[slot] is None:
             ring[slot], slot = pending.pop(0), (slot + 1) % num_slots
         tile = ("K" if issue.product == "S" else "V", issue.key_tile)
@@ -99,7 +98,15 @@ def test_a_shared_ring_never_blocks(order: IssueOrder, num_slots: int, num_tiles
         if issue.releases:
             ring[ring.index(tile)] = None
     assert not pending
-    assert [tile for tile in ring if tile] == [("V", num_tiles - 1)] * bool(num_tiles)
+    return [tile for tile in ring if tile]
+
+
+@ALL
+@pytest.mark.parametrize("num_slots", [2, 3, 5])
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_a_shared_ring_never_blocks(order: IssueOrder, num_slots: int, num_tiles: int) -> None:
+    """Loads take slots in ring order as they come free; the MMA role finds each tile loaded."""
+    assert left_in_ring(order, num_slots, num_tiles) == [("V", num_tiles - 1)] * bool(num_tiles)
 
 
 APART = IssueOrder(2, crosses=True, ends_apart=True)
@@ -158,17 +165,7 @@ def test_a_chain_that_leads_reads_first_and_the_other_frees(num_tiles: int) -> N
 @pytest.mark.parametrize("num_slots", [3, 4, 5])
 @pytest.mark.parametrize("num_tiles", range(1, 10))
 def test_a_shared_ring_never_blocks_a_chain_that_leads(num_slots: int, num_tiles: int) -> None:
-    pending = list(LEADING.loads(num_tiles, lead=1))
-    ring: list[tuple[str, int] | None] = [None] * num_slots
-    slot = 0
-    for issue in LEADING.issues(num_tiles, lead=1):
-        while pending and ring[slot] is None:
-            ring[slot], slot = pending.pop(0), (slot + 1) % num_slots
-        tile = ("K" if issue.product == "S" else "V", issue.key_tile)
-        assert tile in ring
-        if issue.releases:
-            ring[ring.index(tile)] = None
-    assert [tile for tile in ring if tile] == [("V", num_tiles)]
+    assert left_in_ring(LEADING, num_slots, num_tiles, lead=1) == [("V", num_tiles)]
 
 
 @pytest.mark.parametrize("num_hidden", [0, 1])
