@@ -17,6 +17,7 @@ from testing.cases import FP16, Case, is_possible
 from testing.reference.attention import compare
 from testing.reference.fp8 import compare_fp8
 from testing.runner import check, launches
+from tests.kernel.numerics.split_inputs import dense
 from tests.kernel.random_cases import also, searched
 
 pytestmark = pytest.mark.slow
@@ -57,15 +58,6 @@ def call(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     function = fa4_cute.flash_attn_varlen if "cu_seqlens_q" in options else fa4_cute.flash_attn
     return function(*inputs, num_splits=size, split=split, return_lse=True, **options)
-
-
-def dense(
-    batch: int, seqlen_q: int, seqlen_k: int, head_dim: int = 128
-) -> tuple[torch.Tensor, ...]:
-    generator = torch.Generator().manual_seed(batch + seqlen_k)
-    shapes = (seqlen_q, 4), (seqlen_k, 2), (seqlen_k, 2)
-    made = (torch.randn(batch, n, h, head_dim, generator=generator) for n, h in shapes)
-    return tuple(x.bfloat16() for x in made)
 
 
 def test_the_only_launch_is_the_attention() -> None:

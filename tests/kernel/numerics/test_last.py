@@ -14,6 +14,7 @@ from testing.arguments import ints
 from testing.cases import FP8, FP16, Case
 from testing.reference.attention import compare
 from testing.runner import check, launches
+from tests.kernel.numerics.split_inputs import dense
 from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
@@ -47,15 +48,6 @@ MORE = [
 @pytest.mark.parametrize("case", [*CASES, *also(*MORE)], ids=str)
 def test_values(case: Case) -> None:
     check(case)
-
-
-def dense(
-    batch: int, seqlen_q: int, seqlen_k: int, head_dim: int = 128
-) -> tuple[torch.Tensor, ...]:
-    generator = torch.Generator().manual_seed(batch + seqlen_k)
-    shapes = (seqlen_q, 4), (seqlen_k, 2), (seqlen_k, 2)
-    made = (torch.randn(batch, n, h, head_dim, generator=generator) for n, h in shapes)
-    return tuple(x.bfloat16() for x in made)
 
 
 def call(
