@@ -199,22 +199,26 @@ def begin() -> None:
     activate(capability=CAPABILITY, sm_count=SMS)
 
 
-def main() -> None:
-    """Record the cases and say what could not be."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def asked_for(told: str | None) -> tuple[Path, list[Case]]:
+    """Return the folder and the cases of the command line, whose help says what ``told`` says."""
+    parser = argparse.ArgumentParser(description=(told or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="regular expression over names of cases")
     asked = parser.parse_args()
+    return asked.folder, [case for case in CASES if re.search(asked.only, case.name)]
+
+
+def main() -> None:
+    """Record the cases and say what could not be."""
+    folder, cases = asked_for(__doc__)
     begin()
     launches, images = {}, {}
-    for case in CASES:
-        if not re.search(asked.only, case.name):
-            continue
+    for case in cases:
         try:
             launches[case.name], image, images[image] = record(case)
         except Exception as error:  # the others are recorded
             print(f"{case.name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
-    save(asked.folder, launches, images)
+    save(folder, launches, images)
     size = sum(map(len, images.values()))
     print(f"{len(launches)} launches, {len(images)} cubins, {size:,} bytes")
 

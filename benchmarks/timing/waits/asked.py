@@ -7,7 +7,6 @@ No GPU is needed. `benchmarks.timing.waits` makes the launches on one and shows 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
@@ -15,7 +14,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +21,11 @@ import torch
 
 from benchmarks.hopper.times.record_fa4 import APART, recorded, side_of
 from benchmarks.hopper.times.recorded import Recorded, save
-from benchmarks.timing.judges.cases import CASES, OURS, Attention, Case
+from benchmarks.timing.judges.cases import OURS, Attention, Case
 from benchmarks.timing.judges.launches import (
     ARCH,
     alike,
+    asked_for,
     begin,
     executed,
     extents,
@@ -172,18 +171,15 @@ def record(case: Case) -> tuple[Recorded, str, bytes, dict[str, Any]]:
 
 def main() -> None:
     """Rewrite the kernels and ask the machine."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="regular expression over names of cases")
-    asked = parser.parse_args()
+    folder, cases = asked_for(__doc__)
     begin()
     launches, images, found = {}, {}, {}
-    for case in CASES:
-        if case.name in NAMES and re.search(asked.only, case.name):
+    for case in cases:
+        if case.name in NAMES:
             launches[case.name], image, images[image], found[case.name] = record(case)
             print(case.name, len(found[case.name]["sites"]), "waits", flush=True)
-    save(asked.folder, launches, images)
-    (asked.folder / "machine.json").write_text(json.dumps(found) + "\n")
+    save(folder, launches, images)
+    (folder / "machine.json").write_text(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":
