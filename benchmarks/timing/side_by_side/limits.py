@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.machine_state import CHIP
+import numpy as np
+
+from benchmarks.machine_state import CHIP, DRAWS
 from benchmarks.timing.side_by_side.extents import BEYOND, MMAS
 from benchmarks.timing.side_by_side.records import Row
 from sm100sim.timing.chips import load_chip
@@ -18,6 +20,9 @@ NEEDED: Final = {MMAS: "MMAs", "HBM": "bytes"}
 """Units whose work no kernel with these tiles can do without, and what that work is."""
 LAUNCH: Final = load_chip(CHIP).draw()["launch_cycles"]
 """Cycles before the first CTA begins."""
+FOLLOWS: Final = 0.75
+"""A rank correlation with a drawn value that says something: by chance 16 draws have one as large
+with some of 42 values in one case of twenty."""
 HEAD: Final = f"""## Where a row is below {WANTED}, or open, and why
 
 Of each problem the column that is nearest, or ahead, among those with a ratio below {WANTED} or a
@@ -34,7 +39,8 @@ package does not use. Exponentials are no limit, as polynomials can take their p
 unit is that of the code as it is, on average of all SMs. What is lost is the time in which an SM's
 tensor core does not work: before a CTA begins and while it waits for the last ones, at the start
 and the end of a CTA and of its query tiles, and between their key tiles. All shares are with the
-chip's own values.
+chip's own values. **Follows** is the value of the chip that the ratio follows draw by draw, where
+their rank correlation is {FOLLOWS:g} or more: what one would have to know better.
 """
 
 
@@ -116,13 +122,16 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
     yield ""
     yield from map(sentence, sorted(groups.values(), key=lambda cells: not cells[0].limited))
     yield ""
-    yield "| problem | beside | ratio | draw by draw | needed | this package | | the other | |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| problem | beside | ratio | draw by draw | follows | needed | this package | | "
+        "the other | |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for cell in short:
         yield (
             f"| {cell.title} | {cell.row['column']} | {cell.ratio:.3f} | {cell.band.median:.2f} "
-            f"({cell.band.low:.2f}–{cell.band.high:.2f}) | {cell.needed:.3f} | "
-            f"{told(cell.base)} | {told(cell.row)} |"
+            f"({cell.band.low:.2f}–{cell.band.high:.2f}) | {followed(cell)} | "
+            f"{cell.needed:.3f} | {told(cell.base)} | {told(cell.row)} |"
         )
 
 
@@ -176,3 +185,26 @@ def told(row: Row) -> str:
     """What a row could gain at most, and by which unit."""
     unit = bound(row)
     return f"{NEEDED[unit]} {share(row, unit):.1%} | at most {at_most(row):.3f}"
+
+
+def followed(cell: Cell) -> str:
+    """The drawn value that the ratio follows, and how closely; nothing where it follows none."""
+    base, row = (np.array(of["cycles"][1:]) for of in (cell.base, cell.row))
+    if len(row) < DRAWS:
+        return ""
+    chip = load_chip(CHIP)
+    draws = [chip.draw(number).values for number in range(1, len(row) + 1)]
+    found = {
+        name: correlation(np.array([float(draw[name]) for draw in draws]), row / base)
+        for name in draws[0]
+    }
+    name = max(found, key=lambda name: abs(found[name]))
+    return f"`{name}` {found[name]:+.2f}" if abs(found[name]) >= FOLLOWS else ""
+
+
+def correlation(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
+    """The rank correlation of two series (Spearman's); 0 where one does not vary."""
+    ranks = [np.argsort(np.argsort(series)) for series in (one, other)]
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(*ranks)[0, 1])

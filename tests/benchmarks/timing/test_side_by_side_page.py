@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.machine_state import CHIP, DRAWS
 from benchmarks.timing.side_by_side import __main__ as program
 from benchmarks.timing.side_by_side import limits
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
+from sm100sim.timing.chips import load_chip
 
 
 def test_the_page_is_that_of_the_rows() -> None:
@@ -183,6 +185,18 @@ def test_a_row_with_room_says_where_it_is() -> None:
         "The busiest unit of this code: issue 70 %. Lost are 1.2 % where an SM has no CTA, 3.0 % "
         "at starts and ends of CTAs and query tiles, 55.8 % between key tiles."
     ) in limits_of([ours, theirs])
+
+
+def test_a_row_says_which_value_of_the_chip_its_ratio_follows() -> None:
+    chip = load_chip(CHIP)
+    ours, theirs = short("bf16 d64 all", [102, 102, 102], {"tensor": 0.4})
+    ours["cycles"] = [100 * LONG] * (DRAWS + 1)
+    drawn = [chip.draw(number)["icache_next"] for number in range(1, DRAWS + 1)]
+    theirs["cycles"] = [102 * LONG, *(round(LONG * (110 - each)) for each in drawn)]
+    assert "| `icache_next` -1.00 | " in limits_of([ours, theirs])
+    theirs["cycles"] = [102 * LONG] * (DRAWS + 1)
+    text = limits_of([ours, theirs])
+    assert "| 1.02 (1.02–1.02) |  | 1.029 |" in text
 
 
 def test_bytes_do_not_come_in_whole_tiles() -> None:
