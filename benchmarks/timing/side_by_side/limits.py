@@ -204,7 +204,7 @@ def followed(cell: Cell) -> str:
 
 def correlation(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
     """The rank correlation of two series (Spearman's); 0 where one does not vary."""
-    ranks = [np.argsort(np.argsort(series)) for series in (one, other)]
+    first, second = (np.argsort(np.argsort(series)) for series in (one, other))
     if np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(first, second)[0, 1])
