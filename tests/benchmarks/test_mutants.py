@@ -226,6 +226,10 @@ def test_a_statement_is_known_without_registers_and_numbers() -> None:
     assert (text, "publish") in statements("1q-cluster").values()
 
 
+IDLE = {"1q-last": {"@counts atom.acq_rel.gpu.global.inc.u32 before, [],"}}
+"""Thread 0 counts its CTA: in the code of the second softmax group nobody does."""
+
+
 @pytest.mark.exhaustive
 def test_every_statement_that_can_be_at_fault_runs() -> None:
     """The rescale among them: a case whose maxima never move would leave it untested."""
@@ -236,7 +240,7 @@ def test_every_statement_that_can_be_at_fault_runs() -> None:
             counts = Launch(case).execute(RunOptions())[0].line_counts
             lines -= {n for n, count in counts.items() if count}
         idle[kernel] = {statements(kernel)[n][0].strip() for n in lines}
-    assert {kernel: some for kernel, some in idle.items() if some} == {}
+    assert {kernel: some for kernel, some in idle.items() if some} == IDLE
 
 
 def test_one_fault_of_each_way_of_dying() -> None:
