@@ -47,9 +47,9 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("1q", 2, 64, 64,
-                Costs(0, 6822, 13587), Costs(5259, 261, 649), (2755, 2800, 2800),
+                Costs(0, 6822, 13587), Costs(5259, 261, 649), (2755, 2755, 2755),
                 Costs(943, 193, 363861)),
     DecodingRow("1q", 2, 128, 128,
-                Costs(0, 8706, 9570), Costs(5244, 226, 582), (1436, 1514, 1324),
+                Costs(0, 8706, 9570), Costs(5244, 226, 582), (1436, 1514, 1514),
                 Costs(748, 195, 401408)),
 )  # fmt: skip

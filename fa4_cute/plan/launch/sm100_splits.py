@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from ..config.config import FA4Config
 from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
-from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, DecodingRow, predicted_of
+from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, predicted_of
 from ..config.reduce_scatter import ReduceScatterPlan
 from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
 from ..facts.dtypes import DType
@@ -79,26 +79,32 @@ class SplitLoad:
         moving = moved // MEMORY_BYTES_PER_CYCLE
         return cls(tiles, rows, of_tile, moving, row, spec.output_depth)
 
-    def cycles(self, num_splits: int, partition: Partition = Partition.WORKSPACE) -> int:
-        """Return what the launch takes, and what comes after it: the last CTA puts the splits
-        together, or a launch that combines them."""
-        joining = self.joining_cycles(num_splits, partition)
-        costs, tiles = self.row.tile, self.tiles
-        units, places = tiles.units * num_splits, tiles.places
-        if partition is Partition.CLUSTER:
-            costs = costs._replace(tile=costs.tile + joining)
-            units, places = tiles.units, clusters_at_once(places, num_splits)
+    def cycles(self, num_splits: int) -> dict[Partition, int]:
+        """Return what the launch takes with what comes after it, by where the splits meet: the
+        CTAs of a cluster or the last CTA put them together, or a launch that combines them."""
+        units, places = self.tiles.units, self.tiles.places
+        apart = self._placed_cycles(num_splits, units * num_splits, places, self.row.tile)
+        found = {}
+        for where in self.places_of(num_splits):
+            joining = self.joining_cycles(num_splits, where)
+            work = apart + joining
+            if where is Partition.CLUSTER:
+                costs = self.row.tile._replace(tile=self.row.tile.tile + joining)
+                at_once = clusters_at_once(places, num_splits)
+                work = self._placed_cycles(num_splits, units, at_once, costs)
+            found[where] = max(work, LAUNCH_CYCLES + self.memory_cycles + joining)
+        return found
+
+    def _placed_cycles(self, num_splits: int, units: int, places: int, costs: Costs) -> int:
+        """Return what ``units`` CTAs or clusters take, of which ``places`` run at once."""
         parts = replace(
-            tiles,
+            self.tiles,
             units=units,
             places=places,
-            longest=ceil_div(tiles.longest, num_splits),
-            mean=ceil_div(tiles.mean, num_splits),
+            longest=ceil_div(self.tiles.longest, num_splits),
+            mean=ceil_div(self.tiles.mean, num_splits),
         )
-        work = parts.placed_cycles(costs)
-        if partition is not Partition.CLUSTER:
-            work += joining
-        return max(work, LAUNCH_CYCLES + self.memory_cycles + joining)
+        return parts.placed_cycles(costs)
 
     def joining_cycles(self, num_splits: int, partition: Partition) -> int:
         """Return what it takes to put the splits together when all are there: of a query tile in
@@ -114,7 +120,7 @@ class SplitLoad:
 
     def best_cycles(self, num_splits: int) -> int:
         """Return what the launch takes with the better place for partial results to meet."""
-        return min(self.cycles(num_splits, where) for where in self.places_of(num_splits))
+        return min(self.cycles(num_splits).values())
 
     def places_of(self, num_splits: int) -> tuple[Partition, ...]:
         """Return where so many partial results may meet: in a cluster where what it costs, and
@@ -129,7 +135,7 @@ class SplitLoad:
         """Return where so many partial results meet; None: keys are not split."""
         if num_splits == 1:
             return None
-        cycles = {place: self.cycles(num_splits, place) for place in self.places_of(num_splits)}
+        cycles = self.cycles(num_splits)
         best = min(cycles, key=cycles.__getitem__)
         first, *others = (f"{count:,}{{}} {PLACES[place]}" for place, count in cycles.items())
         told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
