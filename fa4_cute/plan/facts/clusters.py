@@ -53,7 +53,7 @@ publishes for bulk copies. (An H800 moves 16 in clusters of two, 14 in those of 
 _TABLE: Final = "FlashInfer, cake_nvfp4_per_token/cake_backend.py, CLUSTER_CAPACITY_BY_SM_COUNT"
 _PAIRS: Final = f"both SMs of a TPC lie in one GPC; {_TABLE}"
 _EIGHT: Final = f"{_TABLE}; ThunderKittens 2.0 (120 of 148 SMs)"
-_FOUR: Final = f"{_TABLE}; ThunderKittens 2.0 (132 of 148 SMs); 34 by Nsight Compute on another chip"
+_FOUR: Final = f"{_TABLE}; ThunderKittens 2.0 (132 of 148 SMs); 34 of another chip (Nsight Compute)"
 _SEVEN: Final = "as many as of eight at least, as SMs suffice for at most; 15 by GPC_SMS"
 
 ACTIVE_CLUSTERS: Final[Mapping[int, tuple[ActiveClusters, ...]]] = {

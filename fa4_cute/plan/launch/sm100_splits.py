@@ -138,6 +138,8 @@ class SplitLoad:
         cycles = self.cycles(num_splits)
         best = min(cycles, key=cycles.__getitem__)
         first, *others = (f"{count:,}{{}} {PLACES[place]}" for place, count in cycles.items())
+        if Partition.CLUSTER in cycles:
+            first += f" ({clusters_at_once(self.tiles.places, num_splits)} at once)"
         told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
         return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 

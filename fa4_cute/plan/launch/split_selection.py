@@ -3,13 +3,13 @@
 A workspace takes any number of splits and every kernel, and costs a write and a read of float32
 partial results and a second kernel. Where CTAs have one Q tile with few rows, the last CTA of a
 query tile reads them instead: the same bits without a second launch. The CTAs of a cluster exchange
-their results through shared memory, but must run at the same time and on SMs of one GPC, where clusters
-of more than two leave SMs idle (``plan.facts.clusters``).
+their results through shared memory, but must run at the same time and on SMs of one GPC, where
+clusters of more than two leave SMs idle (``plan.facts.clusters``).
 
 A cluster's results differ from the others' by rounding, and those of a number of splits that a
 caller asked for are to be the same in any batch. So without a request for it a cluster is taken
 only at the sizes that leave no SM idle, however many there are. Where the number is open too,
-predicted times decide (``sm100_splits``), with clusters of all sizes.
+predicted times decide (``sm100_splits``), with clusters of four and eight as well.
 Source: ``docs/sources.md`` section 9.
 """
 

@@ -124,6 +124,7 @@ def test_explain_says_what_both_are_predicted_to_take() -> None:
     assert "cycles with 64 CTAs" in text
     assert "times as many" in text
     assert "keys split in 2, joined in a cluster: predicted for a B200" in text
+    assert "cycles in a cluster (74 at once), " in text
     whole = fa4_cute.explain(head_dim=128, seqlen_q=1024, seqlen_k=2048, heads_q=16, heads_k=16)
     assert "1 split of the keys: predicted for a B200 are" in whole
 
