@@ -2,10 +2,11 @@
 
     CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S] [--draw]
 
-Launches without a mask, bf16 and fp8, with a CTA for every query tile, with persistent ones and
-with those that take over others, as the side-by-side page has them. Records lie in costs.json;
-those that match `--only` are made anew, those of some schedulers only with `--scheduler`; with
-`--draw` only the table is written. Predictions of a B200; no GPU is needed.
+Launches without a mask, and causal ones where their softmax loop is another, bf16 and fp8, with a
+CTA for every query tile, with persistent ones and with those that take over others, as the
+side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
+those of some schedulers only with `--scheduler`; with `--draw` only the table is written.
+Predictions of a B200; no GPU is needed.
 """
 
 from __future__ import annotations
@@ -52,12 +53,13 @@ class Kind:
     depth: int
     ov_depth: int
     decodes: bool = False
+    causal: bool = False
 
     @property
     def name(self) -> str:
         """E.g. "2q bf16 192/128"; of a step of decoding "1q bf16 64/64, decoding"."""
-        step = ", decoding" if self.decodes else ""
-        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{step}"
+        more = ", decoding" if self.decodes else ", causal" if self.causal else ""
+        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{more}"
 
     @property
     def key(self) -> str:
@@ -66,12 +68,15 @@ class Kind:
 
 
 KINDS: Final = (
+    Kind("2q", "bf16", 64, 64, causal=True),
     *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
+"""In the order of the table. Where the softmax loop without a mask is not that with one
+(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
@@ -89,7 +94,7 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from benchmarks.timing.side_by_side.rows import Family
 
-    family = Family((kind.depth, kind.ov_depth), False, kind.dtype)
+    family = Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
     record: dict[str, Any] = {"name": kind.name}
     for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
@@ -191,6 +196,7 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
         if kind.name in records:
             rows = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
     for kind in DECODING:

@@ -42,7 +42,8 @@ class PredictedRow(NamedTuple):
     """Costs of a kind of kernel up to these head dims, by who takes the query tiles.
 
     ``dynamic`` is None where they are not known. ``kernel`` is "2q" or "1q", or "pair" for the CTA
-    pair of wide heads; the others are those of ``TunedRow``.
+    pair of wide heads; the others are those of ``TunedRow``. ``causal`` rows are of launches with
+    that mask, for which the loop of a kernel is another one; elsewhere a row holds both.
     """
 
     kernel: str
@@ -52,6 +53,7 @@ class PredictedRow(NamedTuple):
     tile: Costs
     persistent: Costs
     dynamic: Costs | None = None
+    causal: bool = False
 
 
 class DecodingRow(NamedTuple):
