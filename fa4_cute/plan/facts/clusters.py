@@ -54,7 +54,7 @@ _TABLE: Final = "FlashInfer, cake_nvfp4_per_token/cake_backend.py, CLUSTER_CAPAC
 _PAIRS: Final = f"both SMs of a TPC lie in one GPC; {_TABLE}"
 _EIGHT: Final = f"{_TABLE}; ThunderKittens 2.0 (120 of 148 SMs)"
 _FOUR: Final = f"{_TABLE}; ThunderKittens 2.0 (132 of 148 SMs); 34 of another chip (Nsight Compute)"
-_SEVEN: Final = "as many as of eight at least, as SMs suffice for at most; 15 by GPC_SMS"
+_SEVEN: Final = "GPC_SMS, or as many as of eight; at most as many as SMs suffice for"
 
 ACTIVE_CLUSTERS: Final[Mapping[int, tuple[ActiveClusters, ...]]] = {
     148: (
@@ -63,7 +63,7 @@ ACTIVE_CLUSTERS: Final[Mapping[int, tuple[ActiveClusters, ...]]] = {
         ActiveClusters(4, 33, 34, Status.RANGE, _FOUR),
         ActiveClusters(5, 26, 26, Status.PUBLISHED, _TABLE),
         ActiveClusters(6, 22, 22, Status.PUBLISHED, _TABLE),
-        ActiveClusters(7, 15, 21, Status.INFERRED, _SEVEN),
+        ActiveClusters(7, sum(sms // 7 for sms in GPC_SMS), 21, Status.INFERRED, _SEVEN),
         ActiveClusters(8, 15, 15, Status.PUBLISHED, _EIGHT),
     ),
     152: (
