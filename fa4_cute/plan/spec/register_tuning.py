@@ -41,8 +41,9 @@ COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 COLUMNS_LENT_FROM: Final = 2
 """The same of consumers on Hopper that lent registers."""
-ASKING_SHARE: Final = 20
-"""Pairs emulated, of 64, up to which P also crosses in a plain CTA that asks for query tiles."""
+ASKING_DEPTH: Final = 64
+"""Head dims up to which no CTA asks for query tiles beside P that crosses and more exponentials
+emulated than by default. In bf16 it would spill, with fp8 operands gain with one assembler only."""
 ASKING_REGISTERS: Final = RoleRegisters(200, 72, 40)
 """Registers of such a CTA with 16-bit operands and a causal mask, of dense sequences."""
 PERSISTENT_DIVISOR: Final = 4
@@ -70,15 +71,15 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
 
     P that crosses waits in registers for the columns of the other chain's S. A function leaves none
     for it beside a bias or several terms. Nor does a CTA that asks for its next query tile beside
-    exponentials emulated beyond the default, whose share is that of all schedulers: so are bits. Up
-    to ``ASKING_SHARE`` one with at most a causal mask leaves some, with that mask and 16-bit
+    exponentials emulated beyond the default, whose share is that of all schedulers: so are bits.
+    Above ``ASKING_DEPTH`` one with at most a causal mask leaves some, with that mask and 16-bit
     operands if the correction lends its softmax a step.
     """
     tuning = config.tuning
     differs = bool(variant.bias_slots) or len(variant.terms) > 1
     scarce = variant.score_mod is not None and differs
     asks = variant.is_dynamic and tuning.emulated > Tuning().emulated
-    scarce |= asks and (tuning.emulated > ASKING_SHARE or not _ends_alone(variant))
+    scarce |= asks and (config.qk_depth <= ASKING_DEPTH or not _ends_alone(variant))
     is_limited = variant.mask != NULL and config.qkv_dtype_size > 1
     if asks and config.crosses and is_limited and not scarce:
         tuning = replace(tuning, registers=ASKING_REGISTERS)

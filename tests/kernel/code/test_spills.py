@@ -128,7 +128,7 @@ IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
 CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", "2Q d64 fp8", "2Q d128 fp8")
 """Kernels whose P lies in the other chain's scores."""
-ASKING = ("2Q d96", "2Q d64 fp8", "2Q d128 fp8")
+ASKING = ("2Q d96", "2Q d128 fp8")
 """Kernels whose P crosses in plain CTAs that ask for query tiles."""
 HELD = ("2Q d64 fp8", "2Q d128 fp8")
 """Kernels whose persistent CTAs hold the address of shared memory."""

@@ -60,7 +60,6 @@ MORE = (
     dynamic("causal", 192, num_qo=2, head_dim_v=128),
     # P crosses beside more exponentials emulated than by default.
     dynamic("ragged causal", 96, num_qo=2),
-    dynamic("causal", 64, dtype=FP8, num_qo=2, lengths=((600, 300),) * 2),
     dynamic("ragged causal", 128, dtype=FP8, num_qo=2),
 )
 
