@@ -65,7 +65,7 @@ def test_who_asks_gets_what_is_asked_for() -> None:
 
 
 def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
-    for dim, best in ((64, Scheduler.TILE), (128, Scheduler.DYNAMIC)):
+    for dim, best in ((64, Scheduler.TILE), (96, Scheduler.DYNAMIC), (128, Scheduler.DYNAMIC)):
         found = chosen(batch=1, seqlen_q=16384, seqlen_k=16384, causal=True, head_dim=dim,
                        head_dim_v=dim)  # fmt: skip
         assert found.spec.variant.scheduler is best
@@ -98,6 +98,8 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC
     assert found.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
     assert found.scheduler.text.startswith("dynamic CTAs: sequences are packed")
+    narrow = chosen(features=PACKED, causal=True, num_qo=2, head_dim=96, head_dim_v=96)
+    assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
     with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
     assert with_lse.spec.variant.scheduler is Scheduler.DYNAMIC
     for change in (
