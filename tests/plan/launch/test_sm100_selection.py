@@ -12,7 +12,7 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
-from fa4_cute.plan.config.prediction import Costs
+from fa4_cute.plan.config.prediction import Costs, PredictedRow
 from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import (
     AHEAD,
@@ -70,6 +70,31 @@ def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
                        head_dim_v=dim)  # fmt: skip
         assert found.spec.variant.scheduler is best
         assert found.scheduler is not None
+
+
+def test_a_loop_without_masks_of_its_own_has_costs_of_its_own() -> None:
+    """Head dim 64 with a CTA for every query tile: a key costs less there without a mask."""
+    few = {"num_q_heads": 32, "num_kv_heads": 32, "head_dim": 64, "head_dim_v": 64}
+    for keys, causal, best in (
+        (1024, False, Scheduler.PERSISTENT),
+        (4096, False, Scheduler.PERSISTENT),
+        (8192, False, Scheduler.TILE),
+        (32768, False, Scheduler.TILE),
+        (4096, True, Scheduler.PERSISTENT),
+        (8192, True, Scheduler.TILE),
+    ):
+        sizes = {"batch": 32768 // keys, "seqlen_q": keys, "seqlen_k": keys}
+        assert chosen(**few, **sizes, causal=causal).spec.variant.scheduler is best
+
+
+def test_costs_with_a_mask_are_taken_in_the_order_as_it_is() -> None:
+    load = QueryTileLoad(4, 2, longest=2048, mean=1536, is_even=False, of_head=2)
+    costs = Costs(first=10, tile=100, per_keys=1024)
+    row = PredictedRow("2q", 2, 64, 64, costs, costs)
+    assert load.persistent_cycles(row) == load.cycles(costs, in_order=True)
+    assert load.persistent_cycles(row._replace(causal=True)) == load.turns_cycles(costs)
+    even = replace(load, mean=2048, is_even=True)
+    assert even.persistent_cycles(row._replace(causal=True)) == even.cycles(costs, in_order=True)
 
 
 def test_dynamic_ctas_are_taken_where_they_are_clearly_ahead_of_both_others() -> None:
