@@ -20,11 +20,12 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
+from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
 from fa4_cute.plan.spec.variant import Scheduler
 
 FILE: Final = Path(__file__).with_name("costs.json")
@@ -171,7 +172,6 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
 
     few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
-    (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
     # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
     joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
     rows = TWICE // 4, 4, 1
@@ -193,8 +193,11 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
         record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
         once = c - split * COMBINED[0]
         record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
-    # A CTA of the cluster has as many keys as that of the shorter step.
-    record["exchange"] = [two - one for two, one in zip(cluster, few, strict=True)]
+    record["exchange"] = []
+    for size in EXCHANGED:
+        # A CTA of the cluster has as many keys as that of the shorter step.
+        (cluster,) = launches(size * DECODED_KEYS[0], size, "cluster")
+        record["exchange"].append([more - one for more, one in zip(cluster, few, strict=True)])
     return record
 
 
@@ -240,7 +243,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             tile, combine, last = (
                 f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine", "last")
             )
-            exchange = round(median(record["exchange"][1:]))
+            # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
+            exchange = tuple(accumulate((round(median(d[1:])) for d in record["exchange"]), max))
             text += f"    DecodingRow({kind.key},\n                {tile}, {combine}, {exchange},\n"
             text += f"                {last}),\n"
     return text + ")  # fmt: skip\n"

@@ -36,11 +36,13 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     assert costs.table_text({kind.name: with_all}).count("Costs(0, 10, 1536)") == 3
     assert "dynamic" in costs.of_kind(kind)
     step = costs.DECODING[0]
-    parts = {"combine": draws, "last": draws, "exchange": [9.0, 1632.4], "memory": [1.0, 4400.4]}
+    # The chip's own values come first; with more CTAs an exchange is taken for no sooner.
+    exchange = [[9.0, 1632.4], [9.0, 1700.2], [9.0, -30.0]]
+    parts = {"combine": draws, "last": draws, "exchange": exchange, "memory": [1.0, 4400.4]}
     text = costs.table_text({step.name: {**record, "name": step.name, **parts}})
     assert "MEMORY_BYTES_PER_CYCLE: Final = 4400" in text
     assert 'DecodingRow("1q", 2, 64, 64,\n                Costs(0, 10, 1536)' in text
-    assert " 1632,\n                Costs(0, 10, 1536)),\n" in text
+    assert " (1632, 1700, 1700),\n                Costs(0, 10, 1536)),\n" in text
     costs.save({kind.name: record}, tmp_path / "costs.json")
     assert list(costs.load(tmp_path / "costs.json")) == [kind.name]
     assert costs.load(tmp_path / "none.json") == {}
