@@ -7,7 +7,7 @@ Launches without a mask, and causal ones where their softmax loop is another, bf
 CTA for every query tile, with persistent ones and with those that take over others, as the
 side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
 those of some schedulers only with `--scheduler`; with `--draw` only the table is written.
-With `--stale` nothing is: records are named whose kernels are compiled to other PTX by now.
+With `--stale` nothing is: records are named that are of other PTX than now, or do not say of which.
 Predictions of a B200; no GPU is needed.
 """
 
