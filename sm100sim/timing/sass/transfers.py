@@ -84,9 +84,9 @@ def cancel(step: Step) -> DynamicEvent:
     mbarrier at the same offset hears of the 16 bytes that are written to that CTA.
     """
     assert isinstance(step.form, forms.Cancel)
-    (own,) = step.place(1, step.form.bar_offset)
-    ranks = range(step.cluster_size) if step.form.everywhere else (own.rank,)
-    places = tuple(Place(rank, own.offset) for rank in ranks)
+    places = step.place(1, step.form.bar_offset)
+    if step.form.everywhere:
+        places = tuple(Place(rank, p.offset) for p in places for rank in range(step.cluster_size))
     return DynamicEvent(Action.COPY_LOAD, step.lanes, places, size=16, detail=("cancel",))
 
 
