@@ -56,6 +56,7 @@ VARIANTS = {
 }
 DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
 VARIANTS["dynamic plain"] = Variant(CAUSAL, return_lse=True, **DYNAMIC)
+VARIANTS["dynamic packed"] = replace(VARIANTS["dynamic plain"], ragged_q=True, ragged_k=True)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
 VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSISTENT)
@@ -150,6 +151,9 @@ EXHAUSTIVE = (
     ("1Q d128 fp8", "persistent tokens function"),
     ("2Q d192v128 fp8", "tokens persistent"),
     *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
+    # Pairs that are dynamic by themselves.
+    *product(("d256 fp8", "d512 fp8"), ("dynamic plain",)),
+    *product(("d256", "d512", "d256 fp8", "d512 fp8"), ("dynamic packed",)),
     *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
     *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
