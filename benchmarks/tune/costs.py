@@ -2,10 +2,11 @@
 
     CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S] [--draw]
 
-Launches without a mask, bf16 and fp8, with a CTA for every query tile, with persistent ones and
-with those that take over others, as the side-by-side page has them. Records lie in costs.json;
-those that match `--only` are made anew, those of some schedulers only with `--scheduler`; with
-`--draw` only the table is written. Predictions of a B200; no GPU is needed.
+Launches without a mask, and causal ones where their softmax loop is another, bf16 and fp8, with a
+CTA for every query tile, with persistent ones and with those that take over others, as the
+side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
+those of some schedulers only with `--scheduler`; with `--draw` only the table is written.
+Predictions of a B200; no GPU is needed.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
+from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -51,12 +53,13 @@ class Kind:
     depth: int
     ov_depth: int
     decodes: bool = False
+    causal: bool = False
 
     @property
     def name(self) -> str:
         """E.g. "2q bf16 192/128"; of a step of decoding "1q bf16 64/64, decoding"."""
-        step = ", decoding" if self.decodes else ""
-        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{step}"
+        more = ", decoding" if self.decodes else ", causal" if self.causal else ""
+        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{more}"
 
     @property
     def key(self) -> str:
@@ -65,12 +68,15 @@ class Kind:
 
 
 KINDS: Final = (
+    Kind("2q", "bf16", 64, 64, causal=True),
     *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
+"""In the order of the table. Where the softmax loop without a mask is not that with one
+(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
@@ -88,7 +94,7 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from benchmarks.timing.side_by_side.rows import Family
 
-    family = Family((kind.depth, kind.ov_depth), False, kind.dtype)
+    family = Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
     record: dict[str, Any] = {"name": kind.name}
     for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
@@ -128,7 +134,6 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
 
     few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
-    (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
     # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
     joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
     rows = TWICE // 4, 4, 1
@@ -150,8 +155,11 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
         record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
         once = c - split * COMBINED[0]
         record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
-    # A CTA of the cluster has as many keys as that of the shorter step.
-    record["exchange"] = [two - one for two, one in zip(cluster, few, strict=True)]
+    record["exchange"] = []
+    for size in EXCHANGED:
+        # A CTA of the cluster has as many keys as that of the shorter step.
+        (cluster,) = launches(size * DECODED_KEYS[0], size, "cluster")
+        record["exchange"].append([more - one for more, one in zip(cluster, few, strict=True)])
     return record
 
 
@@ -188,6 +196,7 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
         if kind.name in records:
             rows = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
     for kind in DECODING:
@@ -196,7 +205,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             tile, combine, last = (
                 f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine", "last")
             )
-            exchange = round(median(record["exchange"][1:]))
+            # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
+            exchange = tuple(accumulate((round(median(d[1:])) for d in record["exchange"]), max))
             text += f"    DecodingRow({kind.key},\n                {tile}, {combine}, {exchange},\n"
             text += f"                {last}),\n"
     return text + ")  # fmt: skip\n"

@@ -203,6 +203,7 @@ class Maker:
                     "family": family.name, "length": length, "column": column.name,
                     **self._facts([kernel]), "residue": round(costs.residue, 4),
                     "taken": round(found.taken, 3), "uneven": round(found.uneven, 4),
+                    "beyond": {part: round(share, 4) for part, share in found.beyond.items()},
                     "busy": shares(found.busy), "cycles": [round(c) for c in found.cycles],
                 }
             )  # fmt: skip

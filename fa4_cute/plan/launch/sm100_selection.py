@@ -57,6 +57,8 @@ SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
+UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
+"""Rows of kernels without a mask."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class QueryTileLoad:
         tile = self.placed_cycles(row.tile)
         if self.units <= self.places:
             return tile
-        return min(tile, self.cycles(row.persistent, in_order=True))
+        return min(tile, self.persistent_cycles(row))
 
     def placed_cycles(self, costs: Costs) -> int:
         """Return what the launch takes with a CTA for every query tile, the longest first.
@@ -158,6 +160,16 @@ class QueryTileLoad:
             heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
         return LAUNCH_CYCLES + costs.first + max(ends)
 
+    def persistent_cycles(self, row: PredictedRow) -> int:
+        """Return what persistent CTAs take.
+
+        Costs of launches with a mask are exact there, so that their order is taken as it is. Those
+        without one leave out what masked key tiles take more, and a longest query tile stands for
+        both.
+        """
+        if row.causal and not self.is_even:
+            return self.turns_cycles(row.persistent)
+        return self.cycles(row.persistent, in_order=True)
 
     def turns_cycles(self, costs: Costs) -> int:
         """Return what persistent CTAs take that go head by head, back and forth, as they are.
@@ -219,7 +231,7 @@ def choose_blackwell_scheduler(
     if packed:
         return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load) else None
     tile = load.placed_cycles(row.tile)
-    persistent = load.cycles(row.persistent, in_order=True)
+    persistent = load.persistent_cycles(row)
     best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
     if row.dynamic is None or load.is_even or load.longest < HANDED_OUT:
         return SchedulerChoice(best, tile, persistent)
@@ -264,4 +276,5 @@ def _row_of_depths(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
     config = spec.config
     if isinstance(config, FA4Config) and config.pair_cta:
         return None
-    return predicted_of(PREDICTED, kernel, config.qkv_dtype, config.depth, spec.output_depth)
+    rows = PREDICTED if spec.variant.causal else UNMASKED
+    return predicted_of(rows, kernel, config.qkv_dtype, config.depth, spec.output_depth)

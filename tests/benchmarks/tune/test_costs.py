@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.tune import costs
+from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import choose, require
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Scheduler
 
 
 def test_the_table_is_that_of_the_records() -> None:
@@ -17,7 +23,7 @@ def test_costs_are_medians_over_the_draws_without_the_chips_own() -> None:
 
 
 def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
-    kind = costs.KINDS[0]
+    kind = next(kind for kind in costs.KINDS if not kind.causal)
     draws = [(0.0, 1.0, 2.0), (0.0, 10.0, 1.5)]
     record = {"name": kind.name, "tile": draws, "persistent": draws, "launch": [0, 4000]}
     text = costs.table_text({kind.name: record})
@@ -29,11 +35,37 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     found = {each.kernel: "dynamic" in costs.of_kind(each) for each in costs.KINDS}
     assert found == {"2q": True, "pair": True, "1q": False}
     step = costs.DECODING[0]
-    parts = {"combine": draws, "last": draws, "exchange": [9.0, 1632.4], "memory": [1.0, 4400.4]}
+    # The chip's own values come first; with more CTAs an exchange is taken for no sooner.
+    exchange = [[9.0, 1632.4], [9.0, 1700.2], [9.0, -30.0]]
+    parts = {"combine": draws, "last": draws, "exchange": exchange, "memory": [1.0, 4400.4]}
     text = costs.table_text({step.name: {**record, "name": step.name, **parts}})
     assert "MEMORY_BYTES_PER_CYCLE: Final = 4400" in text
     assert 'DecodingRow("1q", 2, 64, 64,\n                Costs(0, 10, 1536)' in text
-    assert " 1632,\n                Costs(0, 10, 1536)),\n" in text
+    assert " (1632, 1700, 1700),\n                Costs(0, 10, 1536)),\n" in text
     costs.save({kind.name: record}, tmp_path / "costs.json")
     assert list(costs.load(tmp_path / "costs.json")) == [kind.name]
     assert costs.load(tmp_path / "none.json") == {}
+
+
+def test_a_kernel_whose_loop_without_a_mask_is_another_has_a_row_for_causal_launches() -> None:
+    for kind in costs.KINDS:
+        dtype = {"bf16": "bf16", "fp8": "fp8_e4m3"}[kind.dtype]
+        num_qo = None if kind.kernel == "pair" else int(kind.kernel[0])
+        asked = Problem(
+            dtype, 32, 1024, 1024, 16, 16, kind.depth, kind.ov_depth, num_qo=num_qo,
+            features=Features(scheduler=Scheduler.TILE),
+        )  # fmt: skip
+        spec = require(choose(asked)).spec
+        apart = isinstance(spec, KernelSpec) and spec.masks_apart
+        assert apart == (replace(kind, causal=True) in costs.KINDS), kind.name
+
+
+def test_a_causal_row_stands_before_that_of_both() -> None:
+    masked = next(kind for kind in costs.KINDS if kind.causal)
+    plain = replace(masked, causal=False)
+    assert (masked.name, plain.name) == ("2q bf16 64/64, causal", "2q bf16 64/64")
+    assert costs.KINDS.index(masked) < costs.KINDS.index(plain)
+    record = {"tile": [(0.0, 1.0, 2.0)] * 2, "launch": [0, 4000]}
+    text = costs.table_text({k.name: {"name": k.name, **record} for k in (masked, plain)})
+    row = 'PredictedRow("2q", 2, 64, 64,\n                 Costs(0, 1, 2048)'
+    assert text.index(f"{row},\n                 causal=True),") < text.index(f"{row}),")

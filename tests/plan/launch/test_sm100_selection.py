@@ -75,6 +75,31 @@ def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
         assert found.scheduler is not None
 
 
+def test_a_loop_without_masks_of_its_own_has_costs_of_its_own() -> None:
+    """Head dim 64 with a CTA for every query tile: a key costs less there without a mask."""
+    few = {"num_q_heads": 32, "num_kv_heads": 32, "head_dim": 64, "head_dim_v": 64}
+    for keys, causal, best in (
+        (1024, False, Scheduler.PERSISTENT),
+        (4096, False, Scheduler.PERSISTENT),
+        (8192, False, Scheduler.TILE),
+        (32768, False, Scheduler.TILE),
+        (4096, True, Scheduler.PERSISTENT),
+        (8192, True, Scheduler.TILE),
+    ):
+        sizes = {"batch": 32768 // keys, "seqlen_q": keys, "seqlen_k": keys}
+        assert chosen(**few, **sizes, causal=causal).spec.variant.scheduler is best
+
+
+def test_costs_with_a_mask_are_taken_in_the_order_as_it_is() -> None:
+    load = QueryTileLoad(4, 2, longest=2048, mean=1536, is_even=False, of_head=2)
+    costs = Costs(first=10, tile=100, per_keys=1024)
+    row = PredictedRow("2q", 2, 64, 64, costs, costs)
+    assert load.persistent_cycles(row) == load.cycles(costs, in_order=True)
+    assert load.persistent_cycles(row._replace(causal=True)) == load.turns_cycles(costs)
+    even = replace(load, mean=2048, is_even=True)
+    assert even.persistent_cycles(row._replace(causal=True)) == even.cycles(costs, in_order=True)
+
+
 def test_dynamic_ctas_are_taken_where_they_are_clearly_ahead_of_both_others() -> None:
     found = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True).scheduler
     assert found is not None
