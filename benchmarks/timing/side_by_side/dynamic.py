@@ -2,10 +2,11 @@
 
     CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side.dynamic [128 | 256 | 512]
 
-Bf16, above head dim 192 pairs of CTAs. What start, query tiles and keys cost follows from executed clusters, as on the
-side-by-side page; of a dynamic kernel one cluster executes whole small launches. Who takes which
-query tile then follows from those times, draw by draw: a CTA claims a query tile as it ends the one
-before. A batch of mixed lengths has the costs of the plain kernels.
+Bf16; above head dim 192 a pair of CTAs works at a query tile. What start, query tiles and keys cost
+follows from executed clusters, as on the side-by-side page; of a dynamic kernel one cluster
+executes whole small launches. Who takes which query tile then follows from those times, draw by
+draw: a CTA claims a query tile as it ends the one before. A batch of mixed lengths has the costs of
+the plain kernels.
 """
 
 from __future__ import annotations
