@@ -50,6 +50,7 @@ CASES = (
     MLA,
     HEADS256,
     dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2),
+    dynamic("causal", 96, num_qo=2, lengths=((600, 700),) * 2),
 )
 MORE = (
     dynamic("ragged page64", 128, num_qo=1),
@@ -63,6 +64,9 @@ MORE = (
     dynamic("causal", 512, lengths=((300, 600),)),
     dynamic("tokens ragged causal", 128, dtype=FP8, pair_cta=True),
     dynamic("causal", 192, num_qo=2, head_dim_v=128),
+    # P crosses beside more exponentials emulated than by default.
+    dynamic("ragged causal", 96, num_qo=2),
+    dynamic("ragged causal", 128, dtype=FP8, num_qo=2),
 )
 
 

@@ -108,6 +108,8 @@ def test_dynamic_ctas_are_taken_where_they_are_clearly_ahead_of_both_others() ->
     assert 0 < found.dynamic_cycles < AHEAD * min(others)
     assert found.text.startswith("dynamic CTAs: predicted for a B200 are")
     assert all(f"{cycles:,}" in found.text for cycles in (*others, found.dynamic_cycles))
+    narrow = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True, head_dim=96, head_dim_v=96)
+    assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
     short = chosen(seqlen_q=2048, seqlen_k=2048, causal=True).scheduler
     assert short is not None
     assert (short.scheduler, short.dynamic_cycles) == (Scheduler.PERSISTENT, 0)
@@ -163,6 +165,8 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC
     assert found.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
     assert found.scheduler.text.startswith("dynamic CTAs: sequences are packed")
+    narrow = chosen(features=PACKED, causal=True, num_qo=2, head_dim=96, head_dim_v=96)
+    assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
     with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
     assert with_lse.spec.variant.scheduler is Scheduler.DYNAMIC
     pairs = chosen(features=PACKED, causal=True, head_dim=256, head_dim_v=256)
