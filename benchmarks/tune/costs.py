@@ -213,8 +213,8 @@ def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
 
 
 def of_kind(kind: Kind) -> tuple[str, ...]:
-    """Return the schedulers that are predicted: the timing model replays no dynamic pairs."""
-    return SCHEDULERS if kind.kernel == "2q" else SCHEDULERS[:2]
+    """Return the schedulers that are predicted: with one Q tile not the last."""
+    return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
 
 
 def _by_scheduler(record: Mapping[str, Any]) -> list[Any]:

@@ -34,7 +34,8 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     with_all = {**record, "dynamic": draws}
     assert text.count("Costs(0, 10, 1536)") == 2
     assert costs.table_text({kind.name: with_all}).count("Costs(0, 10, 1536)") == 3
-    assert "dynamic" in costs.of_kind(kind)
+    found = {each.kernel: "dynamic" in costs.of_kind(each) for each in costs.KINDS}
+    assert found == {"2q": True, "pair": True, "1q": False}
     step = costs.DECODING[0]
     # The chip's own values come first; with more CTAs an exchange is taken for no sooner.
     exchange = [[9.0, 1632.4], [9.0, 1700.2], [9.0, -30.0]]
