@@ -1,8 +1,8 @@
 """Asks a Hopper GPU what its SMs share.
 
-python -m benchmarks.timing.sharing RESULTS.json [skews | starts]     on a machine with a GPU
+python -m benchmarks.timing.sharing RESULTS.json [skews | starts | cold]     on a machine with a GPU
 
-With "skews" or "starts" it asks the questions of that module and no others.
+With "skews", "starts" or "cold" it asks the questions of that module and no others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import skews, starts
+from benchmarks.timing.sharing import cold, skews, starts
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -26,9 +26,11 @@ from benchmarks.timing.sharing.operands import (
     questions,
 )
 from benchmarks.timing.sharing.pairs import COUNTS, PAIRS, Pair, one_of
-from testing.hardware.device import Device
+from testing.hardware.device import Device, DeviceError
 
 PERCENT = (0, 5, 50, 95, 100)
+EVICTING = 1 << 28
+"""Bytes that are written before a launch that is to find nothing in the L2."""
 
 
 def arrivals(device: Device, pair: Pair) -> dict[str, Any]:
@@ -88,12 +90,27 @@ def begins(device: Device) -> Iterator[dict[str, Any]]:
         yield starts.answer(asked, first, last, found)
 
 
+def from_memory(device: Device) -> Iterator[dict[str, Any]]:
+    """Copies and stores whose rows are in no cache, and beside them some that are in the L2."""
+    code, place = device.cu.cuMemAlloc(EVICTING)
+    if int(code):
+        raise DeviceError(code.name)
+    for asked in (*cold.cold_questions(), *cold.store_questions()):
+        device.cu.cuMemsetD8(place, 1, EVICTING)
+        (found, *_) = device.run(asked.case())
+        yield cold.answer(asked, found)
+
+
 def main(path: str, which: str = "") -> int:
     """Ask everything, or the questions of one module; returns the exit status."""
     device, out = Device(), Path(path)
     if which == "starts":
         kept = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
         out.write_text(json.dumps(kept) + "\n")
+        return 0
+    if which == "cold":
+        answers = [*from_memory(device)]
+        out.write_text(json.dumps({**device.describe(), "answers": answers}, indent=1) + "\n")
         return 0
     found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}
     for pair in () if which else PAIRS:
