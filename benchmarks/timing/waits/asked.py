@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.hopper.times.record_fa4 import APART, recorded, side_of
 from benchmarks.hopper.times.recorded import Recorded, save
-from benchmarks.timing.judges.cases import OURS, Attention, Case
+from benchmarks.timing.judges.cases import OURS, QUACK, Attention, Case
 from benchmarks.timing.judges.launches import (
     ARCH,
     alike,
@@ -90,7 +90,10 @@ def ask(case: Case, apart: int = 0) -> Asked:
     step = max(prod(request.grid) // CTAS, 1)
     # Triton's barriers follow one another; ours are the turns that consumers take.
     kinds = [kind for kind in KINDS if case.family == OURS or kind != "barrier"]
-    changed = rewritten(request.ptx, warps=warps, records=RECORDS, step=step, kinds=kinds)
+    changed = rewritten(
+        request.ptx, warps=warps, records=RECORDS, step=step, kinds=kinds,
+        peeks=case.family == QUACK,
+    )  # fmt: skip
     size = -(-prod(request.grid) // step) * warps * RECORDS * WORDS
     t[WAITS] = torch.zeros(size + apart, dtype=torch.int32)[apart:]
     params = (*request.params, struct.pack("<Q", t[WAITS].data_ptr()))

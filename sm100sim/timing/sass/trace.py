@@ -27,6 +27,7 @@ from ..records import (
 )
 from .events import Events
 from .kinds import ACCESSES
+from .lane_loops import unrolled
 from .relation import Related
 from .script import BRANCH, Letter, Program
 from .walk import Walker, Way
@@ -109,7 +110,7 @@ class Matcher:
             for at, moved in self._moved(of, script, way).items():
                 events[at] = table.setdefault(moved, len(table))
             streams.append(WarpStream(int(warp) >> 16, int(warp) & 0xFFFF, way.order, events))
-        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines)
+        return unrolled(ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines))
 
     def _moved(
         self, steps: Steps, script: Sequence[Letter], way: Way
