@@ -1,8 +1,8 @@
 """Asks a Hopper GPU what its SMs share.
 
-python -m benchmarks.timing.sharing RESULTS.json [skews | starts | cold]     on a machine with a GPU
+python -m benchmarks.timing.sharing RESULTS.json [skews | starts | cold | lanes | tiles]     on a machine with a GPU
 
-With "skews", "starts" or "cold" it asks the questions of that module and no others.
+With the name of a module it asks the questions of that module and no others.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import cold, skews, starts
+from benchmarks.timing.sharing import cold, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -90,15 +91,36 @@ def begins(device: Device) -> Iterator[dict[str, Any]]:
         yield starts.answer(asked, first, last, found)
 
 
-def from_memory(device: Device) -> Iterator[dict[str, Any]]:
-    """Copies and stores whose rows are in no cache, and beside them some that are in the L2."""
+def evicting(device: Device) -> Any:
+    """Memory that is written over before a launch.
+
+    Raises:
+        DeviceError: there is none.
+    """
     code, place = device.cu.cuMemAlloc(EVICTING)
     if int(code):
         raise DeviceError(code.name)
+    return place
+
+
+def from_memory(device: Device) -> Iterator[dict[str, Any]]:
+    """Copies and stores whose rows are in no cache, and beside them some that are in the L2."""
+    place = evicting(device)
     for asked in (*cold.cold_questions(), *cold.store_questions()):
         device.cu.cuMemsetD8(place, 1, EVICTING)
         (found, *_) = device.run(asked.case())
         yield cold.answer(asked, found)
+
+
+def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
+    """mbarriers, copies and loads of lanes."""
+    place = evicting(device)
+    for question in lanes.QUESTIONS:
+        yield answered(question, device.run)
+    for asked in lanes.questions():
+        device.cu.cuMemsetD8(place, 1, EVICTING)
+        (found, *_) = device.run(asked.case())
+        yield asked.answer(found)
 
 
 def main(path: str, which: str = "") -> int:
@@ -108,8 +130,8 @@ def main(path: str, which: str = "") -> int:
         kept = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
         out.write_text(json.dumps(kept) + "\n")
         return 0
-    if which == "cold":
-        answers = [*from_memory(device)]
+    if which in ("cold", "lanes"):
+        answers = [*(from_memory if which == "cold" else of_lanes)(device)]
         out.write_text(json.dumps({**device.describe(), "answers": answers}, indent=1) + "\n")
         return 0
     found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}
@@ -119,7 +141,7 @@ def main(path: str, which: str = "") -> int:
     found["gpcs"] = gpcs_of(device)
     (first,) = device.run(Sharing("", (64, 64), in_a_row(1)).case(SLOTS))
     found["sms of CTAs"] = first.reshape(SMS, -1)[:, 0].tolist()
-    ask = skews.questions if which else questions
+    ask = {"": questions, "skews": skews.questions, "tiles": lambda _: tiles.questions()}[which]
     for asked in ask(found["gpcs"]):
         found["rates"].append(rates(device, asked, found["gpcs"]))
         out.write_text(json.dumps(found, indent=1) + "\n")
