@@ -139,12 +139,17 @@ def record(case: Case) -> tuple[Recorded, str, bytes]:
 
 
 def period(case: Case, request: LaunchRequest) -> int:
-    """After how many clusters they are alike again: those of a head where a mask makes them differ.
+    """After how many clusters they are alike again: those of a head where they differ.
 
-    Of persistent ones, as many as the SMs hold, the busiest of four stands for all.
+    A mask makes them differ, and rows of queries that are no multiple of a CTA's: this package's
+    last CTA of a head has fewer. Of persistent ones, as many as the SMs hold, the busiest of four
+    stands for all.
     """
-    causal = isinstance(case.problem, Attention) and case.problem.causal
-    return request.grid[0] // request.cluster[0] if causal else 1
+    problem = case.problem
+    unlike = isinstance(problem, Attention) and (
+        problem.causal or (case.family == OURS and problem.length % request.grid[0] > 0)
+    )
+    return request.grid[0] // request.cluster[0] if unlike else 1
 
 
 def code_of(case: Case, request: LaunchRequest, cubin: bytes) -> SassKernel:

@@ -65,16 +65,19 @@ def _memory_cycles(
     return cycles
 
 
-def _memory_latency(fresh: float, draw: Draw) -> float:
+def _memory_latency(event: DynamicEvent, draw: Draw) -> float:
     """Cycles until memory has answered, of rows of which one sharer's are fresh.
 
-    Who shares them asks while the first one's are under way, and cannot get ahead of it: where
-    `memory_in_step` is 1 all wait. An H200's SM that is alone waits 673 cycles longer for rows of
-    memory than for those of the L2; where 16 SMs copy the same rows step by step each waits 742 to
-    764, and where all do 679 (sharing/cold.py). Elsewhere it is spread over all who ever ask.
+    What is waited for is spread over all who ever ask. Where a chip says what copies wait for
+    (`copy_memory_latency`) all who share rows do: they ask while those of the first are under way,
+    and cannot get ahead of it. An H200's SM that is alone waits 673 cycles longer for 2 boxes of 64
+    rows of memory than for those of the L2; where 16 SMs copy the same step by step each waits 742
+    to 764, and where all do 679 (sharing/cold.py).
     """
-    waits = fresh > 0 if draw.values.get("memory_in_step") else fresh
-    return waits * draw["hbm_latency"]
+    own = draw.values.get("copy_memory_latency")
+    if own is None or event.kind is Action.GLOBAL:
+        return event.fresh * draw["hbm_latency"]
+    return own if event.fresh else 0
 
 
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
@@ -117,7 +120,7 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
         each = draw[f"copy_{'short_' * (row_bytes <= SHORT_ROW_BYTES)}row_cycles"]
         service = max(service, rows * -(-row_bytes // ROW_BYTES) * each)
     near = "shared" in event.detail
-    latency = draw["copy_latency"] + _memory_latency(event.fresh, draw)
+    latency = draw["copy_latency"] + _memory_latency(event, draw)
     return Happening(
         "copy load",
         size=event.size,
@@ -171,14 +174,14 @@ def _global(event: DynamicEvent, draw: Draw) -> Happening:
     """Stores leave the warp at once: what of them goes to memory is the launch's to count."""
     fresh = event.fresh if event.detail[:1] == ("ld",) else 0
     memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, fresh)
-    latency = draw["global_latency"] + _memory_latency(fresh, draw)
+    latency = draw["global_latency"] + fresh * draw["hbm_latency"]
     return Happening("global", latency=latency, memory=memory)
 
 
 def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
     memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh, "l2_lane_bytes")
     latency, passes = draw["global_latency"], max(event.wavefronts, 1)
-    latency += _memory_latency(event.fresh, draw)
+    latency += _memory_latency(event, draw)
     return Happening("lane copy", latency=latency, passes=passes, memory=memory)
 
 
