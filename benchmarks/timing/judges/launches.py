@@ -204,7 +204,8 @@ def alike(launch: LaunchTrace, apart: int) -> LaunchTrace:
     """Return a launch whose clusters repeat themselves after so many."""
     every = range(prod(launch.grid) // prod(launch.cluster))
     traces = tuple(
-        replace(trace, clusters=tuple(every[trace.clusters[0] :: apart])) for trace in launch.traces
+        replace(trace, clusters=tuple(k for first in trace.clusters for k in every[first::apart]))
+        for trace in launch.traces
     )
     return replace(launch, traces=traces)
 
