@@ -10,12 +10,12 @@ the loop before it one for each count. An H200 took 1,694 cycles to its end wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..records import Action, ClusterTrace, DynamicEvent, SassKernel, WarpStream
+from ..records import Action, ClusterTrace, DynamicEvent, Indices, SassKernel, WarpStream
 
 MODIFIERS = ("U", "ANY")
 """Of the branch that goes back."""
@@ -29,27 +29,23 @@ class _Turn:
     stop: int
 
 
-def _turns(kernel: SassKernel, order: Sequence[int]) -> Iterator[_Turn]:
+def _turns(kernel: SassKernel, order: Indices) -> Iterator[_Turn]:
     """Single turns of loops over lanes."""
     for branch in kernel.instructions:
         if branch.opcode != "BRA" or branch.modifiers != MODIFIERS:
             continue
         first = branch.targets[0]
-        for place in np.flatnonzero(np.asarray(order) == branch.index).tolist():
+        for place in np.flatnonzero(order == branch.index).tolist():
             turn = _Turn(place - (branch.index - first), place + 1)
             body = np.arange(first, branch.index + 1)
             if first <= branch.index and np.array_equal(order[turn.start : turn.stop], body):
                 yield turn
 
 
-def _initialised(
-    stream: WarpStream, events: Sequence[DynamicEvent], turn: _Turn
-) -> DynamicEvent | None:
+def _initialised(stream: WarpStream, trace: ClusterTrace, turn: _Turn) -> DynamicEvent | None:
     """What is initialised in a turn."""
-    for which in stream.event[turn.start : turn.stop].tolist():
-        if which >= 0 and events[which].kind is Action.MBARRIER_INIT:
-            return events[which]
-    return None
+    events = (trace.events[k] for k in stream.event[turn.start : turn.stop] if k >= 0)
+    return next((event for event in events if event.kind is Action.MBARRIER_INIT), None)
 
 
 def _counts(stream: WarpStream, trace: ClusterTrace) -> dict[_Turn, int]:
@@ -57,7 +53,7 @@ def _counts(stream: WarpStream, trace: ClusterTrace) -> dict[_Turn, int]:
     found: dict[_Turn, int] = {}
     before: _Turn | None = None
     for turn in sorted(_turns(trace.kernel, stream.order), key=lambda turn: turn.start):
-        event = _initialised(stream, trace.events, turn)
+        event = _initialised(stream, trace, turn)
         if event is not None:
             found[turn] = len(event.objects)
             if before is not None and before not in found:
