@@ -33,8 +33,8 @@ from benchmarks.hopper.times.record_fa4 import (
 )
 from benchmarks.hopper.times.recorded import Recorded, save
 from benchmarks.timing.attention_traces import busiest, persistent
-from benchmarks.timing.judges import our_variants
 from benchmarks.timing.gemms import Gemm
+from benchmarks.timing.judges import our_variants
 from benchmarks.timing.judges.cases import CASES, OURS, QUACK, Attention, Case, Product
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
 from sm100sim.crew.recording import recording
@@ -219,9 +219,7 @@ def begin() -> None:
     activate(capability=CAPABILITY, sm_count=SMS)
 
 
-def asked_for(
-    told: str | None, offered: Sequence[Case] = CASES
-) -> tuple[Path, list[Case]]:
+def asked_for(told: str | None, offered: Sequence[Case] = CASES) -> tuple[Path, list[Case]]:
     """Return the folder and the cases of the command line, whose help says what ``told`` says."""
     parser = argparse.ArgumentParser(description=(told or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)

@@ -31,8 +31,8 @@ from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
 from sm100sim.timing.records import Action, DynamicEvent, LaunchTrace
 
 FOUND: Final = PREDICTED.with_name("what_if.json")
-MEASURED: Final = PREDICTED.parent.with_name("h200_cycles.json")
-LATER: Final = PREDICTED.with_name("later.json")
+MEASURED: Final = PREDICTED.parent.with_name("h200_cycles_first.json")
+LATER: Final = PREDICTED.with_name("later_first.json")
 AS_IT_IS: Final = "as it is"
 ALL_WAIT: Final = "who shares rows that come from memory waits for memory too"
 MOST: Final = {

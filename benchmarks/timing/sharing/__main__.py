@@ -1,8 +1,8 @@
 """Asks a Hopper GPU what its SMs share.
 
-python -m benchmarks.timing.sharing RESULTS.json [skews | starts | cold | lanes | tiles]     on a machine with a GPU
+python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-With the name of a module it asks the questions of that module and no others.
+MODULE: skews, starts, cold, lanes or tiles; then the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -106,10 +106,11 @@ def evicting(device: Device) -> Any:
 def from_memory(device: Device) -> Iterator[dict[str, Any]]:
     """Copies and stores whose rows are in no cache, and beside them some that are in the L2."""
     place = evicting(device)
-    for asked in (*cold.cold_questions(), *cold.store_questions()):
+    asked: tuple[cold.Cold | cold.Stores, ...] = (*cold.cold_questions(), *cold.store_questions())
+    for question in asked:
         device.cu.cuMemsetD8(place, 1, EVICTING)
-        (found, *_) = device.run(asked.case())
-        yield cold.answer(asked, found)
+        (found, *_) = device.run(question.case())
+        yield cold.answer(question, found)
 
 
 def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
@@ -121,6 +122,13 @@ def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
         device.cu.cuMemsetD8(place, 1, EVICTING)
         (found, *_) = device.run(asked.case())
         yield asked.answer(found)
+
+
+def rated(which: str, gpcs: list[list[int]]) -> tuple[Sharing, ...]:
+    """Questions about operands: of a module, or those of `operands`."""
+    if which == "tiles":
+        return tiles.questions()
+    return skews.questions(gpcs) if which == "skews" else questions(gpcs)
 
 
 def main(path: str, which: str = "") -> int:
@@ -141,8 +149,7 @@ def main(path: str, which: str = "") -> int:
     found["gpcs"] = gpcs_of(device)
     (first,) = device.run(Sharing("", (64, 64), in_a_row(1)).case(SLOTS))
     found["sms of CTAs"] = first.reshape(SMS, -1)[:, 0].tolist()
-    ask = {"": questions, "skews": skews.questions, "tiles": lambda _: tiles.questions()}[which]
-    for asked in ask(found["gpcs"]):
+    for asked in rated(which, found["gpcs"]):
         found["rates"].append(rates(device, asked, found["gpcs"]))
         out.write_text(json.dumps(found, indent=1) + "\n")
     return 0

@@ -253,14 +253,13 @@ class Stores:
             + f"mov.u32 %r55, %clock; {store} cp.async.bulk.commit_group;"
             f"cp.async.bulk.wait_group{ended} 0; mov.u32 %r53, %clock;"
             "sub.u32 %r56, %r53, %r55; add.u32 %r54, %r54, %r56; add.u32 %r34, %r34, %r42;"
-            f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; "
-            + _FINISH
+            f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; " + _FINISH
         )
 
 
 def answer(asked: Cold | Stores, found: np.ndarray) -> dict[str, Any]:
     """Cycles of a step and of its wait: mean over CTAs, and of the fastest and slowest CTA."""
-    rows = found[: -1].reshape(-1, WORDS)[:, 1:].reshape(-1, ROUNDS, 2)[:, 1:]
+    rows = found[:-1].reshape(-1, WORDS)[:, 1:].reshape(-1, ROUNDS, 2)[:, 1:]
     step, waits = np.moveaxis(rows, 2, 0) / asked.steps
     return {
         "name": asked.name,
@@ -285,7 +284,8 @@ def cold_questions() -> tuple[Cold, ...]:
         )
     )
     return (
-        *(Cold("alone", alone, flight, cold=cold) for cold in (True, False) for flight in (1, 2, 3)),
+        *(Cold("alone", alone, flight, cold=cold)
+          for cold, flight in product((True, False), (1, 2, 3))),
         *keys,
         *(Cold("16 in a row the same", _sharing(16), flight, 1000, apart=apart)
           for flight in (1, 2) for apart in (50, 200, 800)),

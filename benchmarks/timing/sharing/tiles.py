@@ -24,7 +24,8 @@ def questions() -> tuple[Sharing, ...]:
             if length > len(table[0]):
                 continue
             some = tuple(tiles[:length] for tiles in table)
-            what = f"{length} tiles of 4096 cubed, {group} blocks of {'A' if along_a else 'B'} first"
+            which = "A" if along_a else "B"
+            what = f"{length} tiles of 4096 cubed, {group} blocks of {which} first"
             for pace in (0, 4 * max(rows[0] // 64, 1) * rows[1] // 2):
                 found.append(Sharing(what, rows, some, pace=pace, late=(0,) * SMS))
                 found.append(Sharing(what, rows, some, pace=pace))

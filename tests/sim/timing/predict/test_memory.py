@@ -113,8 +113,8 @@ def test_who_shares_rows_of_memory_waits_for_memory_where_a_chip_says_so(
     event: DynamicEvent,
 ) -> None:
     """A B200's file does not: there what is waited for is spread over all who share."""
-    for chip, waits in ((H200, H200["copy_memory_latency"]), (B200, B200["hbm_latency"] / 16)):
-        near, far = (happening_of(replace(event, fresh=f), chip) for f in (0, 1 / 16))
+    for of, waits in ((H200, H200["copy_memory_latency"]), (B200, B200["hbm_latency"] / 16)):
+        near, far = (happening_of(replace(event, fresh=f), of) for f in (0, 1 / 16))
         assert near is not None
         assert far is not None
         assert far.latency - near.latency == pytest.approx(waits)

@@ -16,9 +16,7 @@ from testing.clocked import Program, op
 def initialises(count: int) -> DynamicEvent:
     """So many mbarriers, the first of them for 7 arrivals and the others for 1."""
     places = tuple(Place(0, 8 * k) for k in range(count))
-    return DynamicEvent(
-        Action.MBARRIER_INIT, 1, places, shape=(7, *(1 for _ in range(count - 1)))
-    )
+    return DynamicEvent(Action.MBARRIER_INIT, 1, places, shape=(7, *(1 for _ in range(count - 1))))
 
 
 def program(back: tuple[int, int], event: DynamicEvent) -> ClusterTrace:
