@@ -63,6 +63,22 @@ def test_what_no_tensor_map_describes_finds_the_l2() -> None:
     assert all(e.fresh == 0 for e in marked.traces[0].events if e.address == Q.address)
 
 
+def test_what_was_written_before_has_to_go_as_others_come() -> None:
+    """2 KB come where the L2 is full of lines that were written; memory takes writes slowly."""
+    slow = {"launch_cycles": 0, "cta_cycles": 0, "hbm_write_gbytes": 1e-4}
+    given = replace(launch(), tensors=(K,))
+    clean, half, full = (
+        time_launch(given, chip("h200", **slow, l2_dirty_bytes=dirty), cold=True)
+        for dirty in (0, KB, 64 * KB)
+    )
+    assert clean.bound_by == "SMs"
+    assert half.bound_by == full.bound_by == "HBM"
+    written = KB / 1e-4 * H200["clock_mhz"] / 1e3
+    assert half.cycles == pytest.approx(written, rel=0.001)
+    assert full.cycles == pytest.approx(2 * written, rel=0.001)
+    assert time_launch(given, chip("h200", **slow)).bound_by == "SMs", "what is warm is not"
+
+
 def test_a_fresh_copy_takes_memorys_time() -> None:
     """Its bytes come at the SM's share of memory, and its first byte later."""
     near, far = (happening_of(replace(copy(0, 32 * KB), fresh=f), H200) for f in (0, 1))
