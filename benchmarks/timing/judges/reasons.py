@@ -101,16 +101,21 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   % joined). 128 × 256 was -17 % and is not at it (2,531 bytes, 47 % joined): its warps wait 29
   cycles for a step's copies, 452 in the machine before, and take the time elsewhere.
 * **This package's start of a CTA** (d64 with fewer consumers, -12 % before): refuted is that the
-  end of O's stores takes 1,000 to 2,000 cycles. In the kernel it takes 310, 318 in the machine, and in
-  the probe as long as the reading, for one SM and for all. The cycles are at the other end: the
-  first barrier is passed after 1,694 cycles, 302 in the machine before, 1,314 now (loops over
+  end of O's stores takes 1,000 to 2,000 cycles. In the kernel it takes 310, 318 in the machine,
+  and in the probe as long as the reading, for one SM and for all. The cycles are at the other end:
+  the first barrier is passed after 1,694 cycles, 302 in the machine before, 1,314 now (loops over
   lanes), and the first Q and K come 630 cycles later than there. So each CTA of this package spends
-  some 1,500 cycles on having 18 mbarriers initialised by as many lanes.
+  some 1,500 cycles on initialising 18 mbarriers. One thread would take as long: 79 cycles each,
+  asked last; the machine has 28 for that, so that all kernels' starts are somewhat short in it.
 * **Short key tiles**, d64 with 64 keys and d128 with 48 and 64, +7 to +16 %, and the order of
-  d128's variants (tau 0.39): the chip runs today's kernels 4 to 6 % faster than those of 22 November, the
-  machine 7 to 17 % slower. With records in the kernel the machine is right (29,737 and 30,490
-  cycles a CTA of 64 keys), so it is the order in which warp groups take turns that tips over. Not
-  found.
+  d128's variants (tau 0.39): the chip runs today's kernels 4 to 6 % faster than those of 22
+  November, the machine 7 to 17 % slower. With records in the kernel the machine is right (29,737
+  and 30,490 cycles a CTA of 64 keys), so most likely it is the order in which warp groups take
+  turns that tips over. Not found.
+* **This package's persistent kernels with few keys**, -10 to -14 % at d192/128 and d256 with 512
+  and 1,024 keys (FlashAttention-4's within 5 %): in d256's the first Q comes after 6,248 cycles,
+  2,882 in the machine before, when all SMs ask memory at once; each later Q is waited for 946
+  cycles, 469 there.
 * **Key tiles of three consumers at d64**, +5 to +8 % (FlashAttention-4's +4 to +9 %): the ports are
   82 % full, and of conversions among exponentials the H200 says that the machine's rule of ports is
   8 to 13 % slow.

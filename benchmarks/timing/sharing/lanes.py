@@ -33,10 +33,26 @@ def initialised(lanes: int, counts: int) -> Question:
     )  # fmt: skip
 
 
-QUESTIONS: Final = tuple(
-    initialised(lanes, counts)
-    for lanes, counts in ((1, 1), (2, 1), (8, 1), (8, 2), (18, 2), (32, 1), (32, 2))
-)
+def one_by_one(count: int) -> Question:
+    """One thread initialises so many mbarriers, whose addresses are those of the program."""
+
+    def step(n: int) -> str:
+        return "".join(
+            f"@!%q3 mbarrier.init.shared.b64 [%r1+{256 * n + 8 * k}], {1 + k % 2}; "
+            for k in range(count)
+        )
+
+    return Question(
+        f"{count} times mbarrier.init by one thread", "what no loop over lanes takes", step, (2, 6),
+        "setp.ne.u32 %q3, %r0, 0; ",
+    )  # fmt: skip
+
+
+QUESTIONS: Final = (
+    *(initialised(lanes, counts)
+      for lanes, counts in ((1, 1), (2, 1), (8, 1), (8, 2), (18, 2), (32, 1), (32, 2))),
+    one_by_one(18),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
