@@ -1,15 +1,18 @@
 """Every pair of features in every kernel, with errors: ``python -m benchmarks.combinations FILE``.
 
     python -m benchmarks.combinations docs/combinations.md [--processes N] [KERNEL ..]
+        [--beside FEATURE]
 
 The cases are those of ``testing/cases.py``: ragged and cached batches hold sequences of
 different lengths, an empty one among them, and memory that must not matter is NaN. Rewrites the
-tables of FILE (docs/combinations.md), or only those of the kernels named after it; the exit status
-is 1 when a case failed.
+tables of FILE (docs/combinations.md), or only those of the kernels named after it; with
+``--beside`` only pairs with that feature run, and other cells stay as FILE has them. The exit
+status is 1 when a case failed.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from argparse import ArgumentParser
@@ -22,7 +25,7 @@ from testing.arguments import FEATURES
 from testing.cases import HOPPER_KERNELS, KERNELS, Case, is_possible
 from testing.runner import run
 
-LEFT_OUT = ("alibi", "page64", "page256", "last")
+LEFT_OUT = ("alibi", "page64", "page256")
 """Features that stand in the table in another form; the tests have them all."""
 NAMES = tuple(name for name in FEATURES if name not in LEFT_OUT)
 THOUSAND = 1000
@@ -91,9 +94,31 @@ def timed(pair: frozenset[str], kernel: str) -> tuple[Cell, float]:
     return measure(pair, kernel), time.perf_counter() - start
 
 
-def cells(kernel: str, processes: int) -> dict[frozenset[str], Cell]:
-    """Run all pairs, and every feature alone, in one kernel, some at a time."""
-    found, pairs = {}, possible_pairs(kernel)
+def on_page(text: str, kernel: str) -> dict[frozenset[str], Cell]:
+    """Return the cells that a page has of a kernel, without those that fail.
+
+    Each has the worst share and error of the log-sum-exp that are said of all.
+    """
+    section = text.partition(f"\n## {TITLES[kernel]}\n")[2].partition("\n## ")[0]
+    said = re.search(r"worst error is (\d+)% .* log-sum-exp (\S+)\.\n", section)
+    worst = (int(said[1]) / 100, float(said[2])) if said else (0.0, 0.0)
+    rows = [line.split("|")[1:-1] for line in section.split("\n") if line.startswith("|")]
+    lines = [[cell.strip() for cell in row] for row in rows]
+    columns = lines[0][1:] if lines else []
+    return {
+        frozenset({row.strip("*"), column}): Cell(float(cell) / THOUSAND, *worst)
+        for row, *line in lines[2:]
+        for column, cell in zip(columns, line, strict=True)
+        if re.fullmatch(r"[\d.]+", cell)
+    }
+
+
+def cells(kernel: str, processes: int, beside: str = "") -> dict[frozenset[str], Cell]:
+    """Run all pairs, and every feature alone, in one kernel, some at a time.
+
+    ``beside``: only pairs with this feature.
+    """
+    found, pairs = {}, [p for p in possible_pairs(kernel) if not beside or beside in p]
     results = each(timed, [(pair, kernel) for pair in pairs], processes)
     for pair, (cell, took) in zip(pairs, results, strict=True):
         found[pair] = cell
@@ -130,12 +155,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("path", type=Path, help="the page")
     parser.add_argument("kernels", nargs="*", metavar="kernel", help="; ".join(ALL_KERNELS))
     parser.add_argument("--processes", type=int, default=1, help="cases at a time")
+    parser.add_argument("--beside", choices=NAMES, default="", help="run only pairs with it")
     asked = parser.parse_intermixed_args(arguments)
     if unknown := [name for name in asked.kernels if name not in ALL_KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {'; '.join(ALL_KERNELS)}")
     failed = False
     for kernel in asked.kernels or ALL_KERNELS:
-        found = cells(kernel, asked.processes)
+        found = cells(kernel, asked.processes, asked.beside)
+        if asked.beside:
+            found = on_page(asked.path.read_text(), kernel) | found
         failed = failed or any(cell.problem for cell in found.values())
         # Written as far as it goes: all of it takes half an hour.
         replace_section(asked.path, table(kernel, found))

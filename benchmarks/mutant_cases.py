@@ -13,6 +13,7 @@ ROUNDS = frozenset({"persistent", "causal"})
 DYNAMIC = frozenset({"dynamic", "ragged", "causal"})
 SECTIONS = frozenset({"persistent", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
+LAST = frozenset({"last", "causal"})
 ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
 ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": BF16, "dtype": FP8}
 STEP = frozenset({"ragged", "page16", "split", "causal"})
@@ -88,6 +89,14 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(CLUSTER, 128, ((100, 300),), 1, num_qo=1),
         featured(CLUSTER, 128, ((300, 70),), 1, num_qo=1),
     ),
+    "1q-last": (
+        featured(LAST, 128, ((100, 1650),), 1, num_qo=1, growth=0.016),
+        featured(LAST, 128, ((100, 300),), 1, num_qo=1),
+        featured(LAST, 128, ((300, 70),), 1, num_qo=1),
+    ),
+    "2q-masks-apart": (
+        dense(300, 760, 64, growth=0.016), dense(600, 70, 64), dense(200, 640, 64, growth=0.016),
+    ),
     "pair256-persistent": (
         featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
         featured(PERSISTENT, 256, ((600, 70),), 2),
@@ -133,7 +142,8 @@ that could be at fault."""
 BASES: Final = {
     "2q-persistent-plain": "2q-persistent", "2q-dynamic": "2q-persistent",
     "2q-pages": "2q", "2q-rope": "2q", "2q-fp8": "2q",
-    "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
+    "2q-masks-apart": "2q",
+    "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q", "1q-last": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "pair256-persistent-plain": "pair256",
     "pair256-dynamic": "pair256-pages",

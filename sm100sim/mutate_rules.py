@@ -217,6 +217,22 @@ def semantics(ins: Instr, stage: int) -> Iterator[Edit]:
         yield Edit("relaxed-cluster-arrive", text)
 
 
+def atomics(ins: Instr, stage: int) -> Iterator[Edit]:
+    """atom and red that order memory: none; without release, acquire or both; of the CTA only."""
+    ordered = {"acq_rel", "acquire", "release"} & set(ins.mods)
+    if ins.opcode not in ("atom", "red") or not ordered:
+        return
+    yield Edit("drop-atomic", "")
+    less = {"relaxed-atomic": "relaxed"}
+    if "acq_rel" in ordered:
+        less |= {"unreleased-atomic": "acquire", "unacquired-atomic": "release"}
+    for kind, left in less.items():
+        text = re.sub(r"\.(acq_rel|acquire|release)\b", f".{left}", ins.text, count=1)
+        yield Edit(kind, text)
+    for scope in {"cluster", "gpu", "sys"} & set(ins.mods):
+        yield Edit("narrow-atomic", ins.text.replace(f".{scope}", ".cta", 1))
+
+
 def barriers(ins: Instr, stage: int) -> Iterator[Edit]:
     """Named and cluster barriers: none, another count; register budgets: eight more."""
     if ins.opcode == "bar" and ins.mods[:1] == ("warp",):
@@ -282,5 +298,5 @@ def wgmma(ins: Instr, stage: int) -> Iterator[Edit]:
 
 RULES: tuple[Rule, ...] = (
     *(waits, arrivals, commits, fences, copies, semantics, barriers, tensor),
-    wgmma,
+    *(atomics, wgmma),
 )

@@ -76,6 +76,7 @@ ROPE: Final = {"head_dim_v": 128, "rope_dtype": BF16, "shared_rope": True}
 KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "2q d128": two_q(BF16, 128, {"group": 1}),
     "2q d64 causal lse": two_q(FP16, 64, mask=CAUSAL, return_lse=True),
+    "2q d64 lse": two_q(BF16, 64, return_lse=True),
     "2q d96 window sink": two_q(BF16, 96, mask=WINDOW, sink=True),
     "2q d192 causal": two_q(BF16, 192, mask=CAUSAL),
     "2q d80 union": two_q(FP16, 80, {"group": 3}, mask=UNION),

@@ -98,15 +98,17 @@ class Launch:
         return self._call.out, self._call.lse
 
     def execute(self, options: RunOptions, ptx: str | None = None) -> tuple[Report, list[bytes]]:
-        """Run with NaN-filled outputs.
+        """Run with NaN-filled outputs, and counters at 0 whatever a run before left there.
 
         Returns:
             The report of the subject, or of the first launch that is not clean; the bits of O and
-            LSE.
+            LSE, and of counters, which other launches would find.
         """
         outputs = [self._call.out, self._call.lse]
         for tensor in [*outputs, *(self._call.partial or ())]:
             tensor.fill_(float("nan"))
+        if self._call.counters is not None:
+            outputs.append(self._call.counters.memory.zero_())
         requests = list(self.requests)
         if ptx is not None:
             requests[self.subject] = replace(self.request, ptx=ptx)

@@ -1,11 +1,14 @@
 """Predict what a CTA's start, query tiles and keys cost, and write the table of the plan.
 
-    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S] [--draw]
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S]
+        [--draw | --stale]
 
-Launches without a mask, bf16 and fp8, with a CTA for every query tile, with persistent ones and
-with those that take over others, as the side-by-side page has them. Records lie in costs.json;
-those that match `--only` are made anew, those of some schedulers only with `--scheduler`; with
-`--draw` only the table is written. Predictions of a B200; no GPU is needed.
+Launches without a mask, and causal ones where their softmax loop is another, bf16 and fp8, with a
+CTA for every query tile, with persistent ones and with those that take over others, as the
+side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
+those of some schedulers only with `--scheduler`; with `--draw` only the table is written.
+With `--stale` nothing is: records are named that are of other PTX than now, or do not say of which.
+Predictions of a B200; no GPU is needed.
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
+from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
+from fa4_cute.plan.spec.variant import Scheduler
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -51,12 +56,13 @@ class Kind:
     depth: int
     ov_depth: int
     decodes: bool = False
+    causal: bool = False
 
     @property
     def name(self) -> str:
         """E.g. "2q bf16 192/128"; of a step of decoding "1q bf16 64/64, decoding"."""
-        step = ", decoding" if self.decodes else ""
-        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{step}"
+        more = ", decoding" if self.decodes else ", causal" if self.causal else ""
+        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{more}"
 
     @property
     def key(self) -> str:
@@ -65,12 +71,15 @@ class Kind:
 
 
 KINDS: Final = (
+    Kind("2q", "bf16", 64, 64, causal=True),
     *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
+"""In the order of the table. Where the softmax loop without a mask is not that with one
+(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
@@ -83,13 +92,47 @@ PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
+def spec_of(kind: Kind, scheduler: str) -> Any:
+    """Return the kernel that stands for a kind, with a scheduler."""
+    from fa4_cute.host.ask.features import Features
+    from fa4_cute.host.ask.problem import Problem
+    from fa4_cute.host.choose.support import choose, require
+
+    dtype = {"bf16": "bf16", "fp8": "fp8_e4m3"}[kind.dtype]
+    asked = Problem(
+        dtype, 1, COUNTED_KEYS, COUNTED_KEYS, 1, 1, kind.depth, kind.ov_depth, causal=kind.causal,
+        num_qo=None if kind.kernel == "pair" else int(kind.kernel[0]),
+        features=Features(scheduler=Scheduler[scheduler.upper()]),
+    )  # fmt: skip
+    return require(choose(asked)).spec
+
+
+def ptx_of(kind: Kind, scheduler: str) -> str:
+    """Compile a kind's kernel, or take it from the cache, and return the digest of its PTX."""
+    from benchmarks.tune.measure import ptx_hash
+
+    return ptx_hash(spec_of(kind, scheduler))
+
+
+def stale(
+    kind: Kind, record: Mapping[str, Any], ptx: Callable[[Kind, str], str] = ptx_of
+) -> list[str]:
+    """Return the schedulers of a record whose kernels are not those that were executed.
+
+    A record that does not say of which PTX it is has none that are.
+    """
+    known = record.get("ptx", {})
+    return [s for s in SCHEDULERS if s in record and known.get(s) != ptx(kind, s)]
+
+
 def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
-    """Execute CTAs of a kind and return its record: per scheduler the costs of every draw."""
+    """Execute CTAs of a kind and return its record: per scheduler the costs of every draw, and
+    of which PTX they are."""
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from benchmarks.timing.side_by_side.rows import Family
 
-    family = Family((kind.depth, kind.ov_depth), False, kind.dtype)
-    record: dict[str, Any] = {"name": kind.name}
+    family = Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
+    record: dict[str, Any] = {"name": kind.name, "ptx": {}}
     for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
         options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
@@ -101,6 +144,7 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
             for cta, (first, tile, key) in zip(starts, costs.cycles, strict=True)
         ]
         record["rows"] = layout.rows
+        record["ptx"][scheduler] = ptx_of(kind, scheduler)
     record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
     return record
 
@@ -128,7 +172,6 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
 
     few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
     joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
-    (cluster,) = launches(2 * DECODED_KEYS[0], 2, "cluster")
     # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
     joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
     rows = TWICE // 4, 4, 1
@@ -150,8 +193,11 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
         record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
         once = c - split * COMBINED[0]
         record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
-    # A CTA of the cluster has as many keys as that of the shorter step.
-    record["exchange"] = [two - one for two, one in zip(cluster, few, strict=True)]
+    record["exchange"] = []
+    for size in EXCHANGED:
+        # A CTA of the cluster has as many keys as that of the shorter step.
+        (cluster,) = launches(size * DECODED_KEYS[0], size, "cluster")
+        record["exchange"].append([more - one for more, one in zip(cluster, few, strict=True)])
     return record
 
 
@@ -167,8 +213,8 @@ def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
 
 
 def of_kind(kind: Kind) -> tuple[str, ...]:
-    """Return the schedulers that are predicted: the timing model replays no dynamic pairs."""
-    return SCHEDULERS if kind.kernel == "2q" else SCHEDULERS[:2]
+    """Return the schedulers that are predicted: with one Q tile not the last."""
+    return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
 
 
 def _by_scheduler(record: Mapping[str, Any]) -> list[Any]:
@@ -188,6 +234,7 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
         if kind.name in records:
             rows = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
     for kind in DECODING:
@@ -196,10 +243,16 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             tile, combine, last = (
                 f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine", "last")
             )
-            exchange = round(median(record["exchange"][1:]))
+            # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
+            exchange = tuple(accumulate((round(median(d[1:])) for d in record["exchange"]), max))
             text += f"    DecodingRow({kind.key},\n                {tile}, {combine}, {exchange},\n"
             text += f"                {last}),\n"
     return text + ")  # fmt: skip\n"
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with what was made anew; schedulers that were not stay as they are."""
+    return {**old, **new, "ptx": old.get("ptx", {}) | new["ptx"]}
 
 
 def load(path: Path = FILE) -> dict[str, dict[str, Any]]:
@@ -220,8 +273,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="regular expression over the kinds' names")
     parser.add_argument("--scheduler", choices=SCHEDULERS, nargs="*", help="only these of a kind")
     parser.add_argument("--draw", action="store_true", help="only write the table")
+    parser.add_argument("--stale", action="store_true", help="only name records of other PTX")
     given = parser.parse_args(arguments)
     records = load()
+    if given.stale:
+        old = {k.name: stale(k, records[k.name]) for k in KINDS
+               if k.name in records and re.search(given.only, k.name)}  # fmt: skip
+        print(*(f"{name}: {', '.join(found)}" for name, found in old.items() if found), sep="\n")
+        return int(any(old.values()))
     if not given.draw:
         import sm100sim
 
@@ -240,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
         for kind in KINDS:
             if re.search(given.only, kind.name):
                 found = made(kind, maker, given.scheduler or of_kind(kind))
-                records[kind.name] = records.get(kind.name, {}) | found
+                records[kind.name] = merged(records.get(kind.name, {}), found)
                 every = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
                 print(kind.name, *every, flush=True)
                 save(records)

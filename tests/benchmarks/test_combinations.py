@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def test_pairs_are_those_that_a_kernel_has() -> None:
 def test_a_dynamic_scheduler_is_asked_for_beside_all_but_another_one() -> None:
     beside = [pair for pair in possible_pairs("two Q tiles") if "dynamic" in pair]
     others = {name for pair in beside for name in pair} - {"dynamic"}
-    assert others == set(NAMES) - {"dynamic", "persistent", "cluster"}
+    assert others == set(NAMES) - {"dynamic", "persistent", "cluster", "last"}
     assert not any("dynamic" in pair for pair in possible_pairs("Hopper"))
 
 
@@ -84,6 +85,25 @@ def test_only_the_kernels_that_are_named_are_run(
     assert "| **causal** | 1.5 |" in text
     assert "* bias+causal: NaN" in text
     assert "one Q tile: bias+causal: **fails** 0.1 s" in capsys.readouterr().out
+
+
+def test_cells_beside_others_stay(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pairs(_: str) -> list[frozenset[str]]:
+        return [frozenset(p) for p in ({"causal"}, {"last"}, {"causal", "last"})]
+
+    cell = Cell(0.0012, 0.31, 1e-5)
+    with monkeypatch.context() as before:
+        before.setattr(combinations, "NAMES", tuple(name for name in NAMES if name != "last"))
+        section = combinations.table("one Q tile", {frozenset({"causal"}): cell})
+    page.write_text(page.read_text() + "\n" + section + "\n")
+    monkeypatch.setattr(combinations, "possible_pairs", pairs)
+    given = [str(page), "one Q tile", "--processes", "3", "--beside", "last"]
+    assert combinations.main(given) == 1
+    text = page.read_text()
+    assert "3 cases, 1 of them failing. The worst error is 31% of what" in text
+    assert "log-sum-exp 1.0e-05" in text
+    assert "| **causal** | 1.2 |" in text
+    assert re.search(r"\| \*\*last\*\* \| \*\*fails\*\* \|.* \| 1\.5 \|", text)
 
 
 def test_an_unknown_kernel_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

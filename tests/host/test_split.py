@@ -46,7 +46,7 @@ def test_the_rules_choose_where_nothing_is_asked() -> None:
     assert chosen(num_splits=2, num_qo=2).spec.variant.partition is Partition.WORKSPACE
     asked = chosen(num_splits=2, split="workspace")
     assert asked.spec.variant.partition is Partition.WORKSPACE
-    assert "divide 148 SMs evenly" in fa4_cute.explain(**SIZES, num_splits=2)
+    assert "clusters of 2 fill 148 SMs" in fa4_cute.explain(**SIZES, num_splits=2)
     assert "a second kernel weighs" in fa4_cute.explain(**SIZES, seqlen_q=5, num_splits=3)
 
 

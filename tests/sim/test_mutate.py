@@ -35,6 +35,8 @@ ARRIVE_CLUSTER = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];"
 WAIT_CLUSTER = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q0, [%r1], 0, 100;"
 MMA = "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 1;"
 MMA_TMEM = "@%q1 tcgen05.mma.cta_group::1.kind::f16 [%r1], [%r3 + 48], %rd2, %r2, %q0;"
+ATOM = "@%q1 atom.acq_rel.gpu.global.inc.u32 %r1, [%rd1], %r2;"
+RED = "red.release.cta.global.add.u32 [%rd1], 1;"
 TMEM_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1+16];"
 TMEM_STORE = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%r3};"
 
@@ -130,6 +132,15 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "narrow-acquire": WAIT_CLUSTER.replace("acquire.cluster", "acquire.cta"),
         "relaxed-wait": WAIT_CLUSTER.replace("acquire", "relaxed"),
     },
+    ATOM: {
+        "drop-atomic": "",
+        "relaxed-atomic": ATOM.replace("acq_rel", "relaxed"),
+        "unreleased-atomic": ATOM.replace("acq_rel", "acquire"),
+        "unacquired-atomic": ATOM.replace("acq_rel", "release"),
+        "narrow-atomic": ATOM.replace("gpu", "cta"),
+    },
+    RED: {"drop-atomic": "", "relaxed-atomic": RED.replace("release", "relaxed")},
+    "atom.global.add.u32 %r1, [%rd1], %r2;": {},
     "fence.proxy.async.shared::cta;": {"drop-fence-proxy": ""},
     "fence.mbarrier_init.release.cluster;": {"drop-fence-mbarrier_init": ""},
     "tcgen05.wait::st.sync.aligned;": {"drop-wait-st": ""},

@@ -36,6 +36,12 @@ TAKEN: Final = "CTA"
 """What counts like a unit: that an SM has one."""
 MMAS: Final = "tensor"
 """The unit of the MMAs."""
+BEYOND: Final = {
+    "waiting": "where an SM has no CTA",
+    "tiles": "at starts and ends of CTAs and query tiles",
+    "keys": "between key tiles",
+}
+"""Where an SM's tensor core does not work."""
 
 
 @dataclass(frozen=True)
@@ -187,12 +193,14 @@ class Whole:
             in which the bytes that must move do.
         taken: share in which an SM has a CTA: the rest are the launch, and waiting for the last.
         uneven: MMA cycles of the busiest SM over those of the average one, at least (`uneven`).
+        beyond: shares in which an SM's tensor core does not work (`BEYOND`).
     """
 
     cycles: tuple[float, ...]
     busy: Mapping[str, float]
     taken: float
     uneven: float
+    beyond: Mapping[str, float]
 
 
 def whole(
@@ -216,7 +224,20 @@ def whole(
     start, tile, key = costs.busy[MMAS]
     each = tile + start * (not layout.persistent)
     least = uneven([each + key * keys for keys in tiles], places)
-    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0], least)
+    return _whole(costs, total, cycles, busy, least)
+
+
+def _whole(
+    costs: Costs, total: np.ndarray[Any, Any], cycles: Sequence[float], busy: Mapping[str, float],
+    least: float,
+) -> Whole:  # fmt: skip
+    """A launch whose SMs have ``total`` starts, tiles and keys on average."""
+    taken = total * costs.cycles[0] / cycles[0]
+    start, tiles, keys = (taken - total * costs.busy[MMAS] / cycles[0]).tolist()
+    parts = (1 - float(taken.sum()), start + tiles, keys)
+    return Whole(
+        tuple(cycles), busy, float(taken.sum()), least, dict(zip(BEYOND, parts, strict=True))
+    )
 
 
 def uneven(work: Sequence[float], places: int) -> float:
@@ -247,7 +268,7 @@ def _claimed(
     busy["HBM"] = moving(hbm_bytes, draws[0]) / cycles[0]
     _, tile, key = costs.busy[MMAS]
     least = uneven([tile + key * keys for keys in tiles], places)
-    return Whole(tuple(cycles), busy, float(total @ costs.cycles[0]) / cycles[0], least)
+    return _whole(costs, total, cycles, busy, least)
 
 
 def moving(count: float, draw: Draw) -> float:

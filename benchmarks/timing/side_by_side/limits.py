@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.timing.side_by_side.extents import MMAS
+import numpy as np
+
+from benchmarks.machine_state import CHIP, DRAWS
+from benchmarks.timing.side_by_side.extents import BEYOND, MMAS
 from benchmarks.timing.side_by_side.records import Row
+from sm100sim.timing.chips import load_chip
 from sm100sim.timing.predict import Band
 
 WANTED: Final = 1.05
 """The ratio to the best of the others that this package wants, with the whole band above 1."""
 NEEDED: Final = {MMAS: "MMAs", "HBM": "bytes"}
 """Units whose work no kernel with these tiles can do without, and what that work is."""
+LAUNCH: Final = load_chip(CHIP).draw()["launch_cycles"]
+"""Cycles before the first CTA begins."""
+FOLLOWS: Final = 0.75
+"""A rank correlation with a drawn value that says something: by chance 16 draws have one as large
+with some of 42 values in one case of twenty."""
 HEAD: Final = f"""## Where a row is below {WANTED}, or open, and why
 
 Of each problem the column that is nearest, or ahead, among those with a ratio below {WANTED} or a
 band that crosses 1. **At most** is what a perfect kernel of the same tiles would gain: its cycles
 over those in which the busiest SM's tensor core works, or memory moves the bytes that must come
-from it. Query tiles are whole, so without a mask one of 148 SMs has 14 of 2,048, whoever gives them
-out, where the average has 13.84; with a mask it has the average and the longest tile at least. That
-holds for both sides alike. Starts, ends and all other waits count as gained, so no kernel gets all
-of it; one with other tiles, or whose last tiles are split by keys, may gain more.
+from it, and those before a launch begins ({LAUNCH:,.0f}), which no kernel is spared. Query tiles
+are whole, so without a mask one of 148 SMs has 14 of 2,048, whoever gives them out, where the
+average has 13.84; with a mask it has the average and the longest tile at least. That holds for both
+sides alike. Starts, ends and all other waits count as gained, so no kernel gets all of it; one with
+other tiles, or whose last tiles are split by keys, may gain more.
 **Needed** is what this package's kernel would have to gain for {WANTED} with its whole band above
 1. Where more is needed than can be had, the limit is reached; elsewhere there is room that this
 package does not use. Exponentials are no limit, as polynomials can take their place; the busiest
-unit is that of the code as it is, on average of all SMs. An SM has no CTA while the launch begins,
-and where it waits for the last ones. All shares are with the chip's own values.
+unit is that of the code as it is, on average of all SMs. What is lost is the time in which an SM's
+tensor core does not work: before a CTA begins and while it waits for the last ones, at the start
+and the end of a CTA and of its query tiles, and between their key tiles. All shares are with the
+chip's own values. **Follows** is the value of the chip that the ratio follows draw by draw, where
+their rank correlation is {FOLLOWS:g} or more: what one would have to know better.
 """
 
 
@@ -77,7 +90,12 @@ def share(row: Row, unit: str) -> float:
 
 def at_most(row: Row) -> float:
     """What a perfect kernel would gain over a row's."""
-    return 1 / share(row, bound(row))
+    return 1 / (share(row, bound(row)) + launching(row))
+
+
+def launching(row: Row) -> float:
+    """The share of the time that passes before the launch begins."""
+    return float(LAUNCH / row["cycles"][0])
 
 
 def nearest(cells: Sequence[Cell]) -> list[Cell]:
@@ -104,13 +122,16 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
     yield ""
     yield from map(sentence, sorted(groups.values(), key=lambda cells: not cells[0].limited))
     yield ""
-    yield "| problem | beside | ratio | draw by draw | needed | this package | | the other | |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| problem | beside | ratio | draw by draw | follows | needed | this package | | "
+        "the other | |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for cell in short:
         yield (
             f"| {cell.title} | {cell.row['column']} | {cell.ratio:.3f} | {cell.band.median:.2f} "
-            f"({cell.band.low:.2f}–{cell.band.high:.2f}) | {cell.needed:.3f} | "
-            f"{told(cell.base)} | {told(cell.row)} |"
+            f"({cell.band.low:.2f}–{cell.band.high:.2f}) | {followed(cell)} | "
+            f"{cell.needed:.3f} | {told(cell.base)} | {told(cell.row)} |"
         )
 
 
@@ -119,13 +140,14 @@ def sentence(cells: Sequence[Cell]) -> str:
     first = cells[0]
     unit = bound(first.base)
     shares = span([100 * share(cell.base, unit) for cell in cells], ".0f")
+    launch = span([100 * launching(cell.base) for cell in cells], ".1f")
     most = span([at_most(cell.base) for cell in cells], ".2f")
     needed = span([cell.needed for cell in cells], ".3f")
     text = (
         f"* {first.group}, {'; '.join(cell.member for cell in cells)}: "
         f"{span([cell.ratio for cell in cells], '.3f')} "
-        f"beside {first.row['column']}. The {NEEDED[unit]} alone take {shares} % of the time, so "
-        f"{most} is the most that could be gained; {needed} is needed: "
+        f"beside {first.row['column']}. The {NEEDED[unit]} take {shares} % of the time and the "
+        f"launch {launch} %, so {most} is the most that could be gained; {needed} is needed: "
     )
     if first.limited:
         these = " with these tiles" if unit == MMAS else ""
@@ -133,8 +155,14 @@ def sentence(cells: Sequence[Cell]) -> str:
     room = f"{text}**there is room.** The busiest unit of this code: {', '.join(busiest(cells))}"
     if unit == "HBM":
         return f"{room}."
-    lost = span([100 * (1 - cell.base["taken"]) for cell in cells], ".0f")
-    return f"{room}; for {lost} % of the time an SM has no CTA."
+    if not all("beyond" in cell.base for cell in cells):
+        lost = span([100 * (1 - cell.base["taken"]) for cell in cells], ".0f")
+        return f"{room}; for {lost} % of the time an SM has no CTA."
+    parts = (
+        f"{span([100 * cell.base['beyond'][part] for cell in cells], 'z.1f')} % {words}"
+        for part, words in BEYOND.items()
+    )
+    return f"{room}. Lost are {', '.join(parts)}."
 
 
 def busiest(cells: Sequence[Cell]) -> Iterator[str]:
@@ -157,3 +185,26 @@ def told(row: Row) -> str:
     """What a row could gain at most, and by which unit."""
     unit = bound(row)
     return f"{NEEDED[unit]} {share(row, unit):.1%} | at most {at_most(row):.3f}"
+
+
+def followed(cell: Cell) -> str:
+    """The drawn value that the ratio follows, and how closely; nothing where it follows none."""
+    base, row = (np.array(of["cycles"][1:]) for of in (cell.base, cell.row))
+    if len(row) < DRAWS:
+        return ""
+    chip = load_chip(CHIP)
+    draws = [chip.draw(number).values for number in range(1, len(row) + 1)]
+    found = {
+        name: correlation(np.array([float(draw[name]) for draw in draws]), row / base)
+        for name in draws[0]
+    }
+    name = max(found, key=lambda name: abs(found[name]))
+    return f"`{name}` {found[name]:+.2f}" if abs(found[name]) >= FOLLOWS else ""
+
+
+def correlation(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
+    """The rank correlation of two series (Spearman's); 0 where one does not vary."""
+    first, second = (np.argsort(np.argsort(series)) for series in (one, other))
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])

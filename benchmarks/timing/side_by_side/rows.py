@@ -203,6 +203,7 @@ class Maker:
                     "family": family.name, "length": length, "column": column.name,
                     **self._facts([kernel]), "residue": round(costs.residue, 4),
                     "taken": round(found.taken, 3), "uneven": round(found.uneven, 4),
+                    "beyond": {part: round(share, 4) for part, share in found.beyond.items()},
                     "busy": shares(found.busy), "cycles": [round(c) for c in found.cycles],
                 }
             )  # fmt: skip
@@ -308,7 +309,7 @@ class Maker:
     ) -> tuple[list[Executed], Layout, SassKernel]:
         """Small launches of a dynamic kernel: its first cluster takes over all others."""
         launches: list[tuple[LaunchTrace, Problem]] = []
-        for length, heads in TAKEN_OVER:
+        for length, heads in TAKEN_OVER[family.causal]:
             problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
             (recorded,) = records(column, problem, lambda _: None)
             kernel = self.kernel(column, recorded.request)

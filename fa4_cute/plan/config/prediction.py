@@ -18,6 +18,8 @@ ROWS_AT_ONCE: Final = NUM_CHAINS * WARPS_PER_GROUP
 """Rows that the warps of a CTA put together at the same time."""
 COUNTED_KEYS: Final = 1024
 """Keys whose cycles a row counts."""
+EXCHANGED: Final = (2, 4, 8)
+"""CTAs of the clusters whose exchange is predicted."""
 
 
 class Costs(NamedTuple):
@@ -40,7 +42,8 @@ class PredictedRow(NamedTuple):
     """Costs of a kind of kernel up to these head dims, by who takes the query tiles.
 
     ``dynamic`` is None where they are not known. ``kernel`` is "2q" or "1q", or "pair" for the CTA
-    pair of wide heads; the others are those of ``TunedRow``.
+    pair of wide heads; the others are those of ``TunedRow``. ``causal`` rows are of launches with
+    that mask, for which the loop of a kernel is another one; elsewhere a row holds both.
     """
 
     kernel: str
@@ -50,6 +53,7 @@ class PredictedRow(NamedTuple):
     tile: Costs
     persistent: Costs
     dynamic: Costs | None = None
+    causal: bool = False
 
 
 class DecodingRow(NamedTuple):
@@ -57,10 +61,10 @@ class DecodingRow(NamedTuple):
 
     ``tile`` are those of a CTA with a query tile, of a step of decoding; ``combine`` those of the
     launch that puts splits together: ``first`` once, ``tile`` for each split and ``per_keys`` for
-    1,024 rows of O. ``exchange`` are cycles that CTAs of a cluster of two take more. ``last`` are
-    those that the last CTA of a query tile takes more to put splits together itself: ``first``
-    once, ``tile`` for each split of ``ROWS_AT_ONCE`` rows, ``per_keys`` for 1,024 times as many
-    rows. The others are those of ``TunedRow``.
+    1,024 rows of O. ``exchange`` are cycles that CTAs of clusters of ``EXCHANGED`` take more.
+    ``last`` are those that the last CTA of a query tile takes more to put splits together itself:
+    ``first`` once, ``tile`` for each split of ``ROWS_AT_ONCE`` rows, ``per_keys`` for 1,024 times
+    as many rows. The others are those of ``TunedRow``.
     """
 
     kernel: str
@@ -69,8 +73,12 @@ class DecodingRow(NamedTuple):
     ov_depth: int
     tile: Costs
     combine: Costs
-    exchange: int
+    exchange: tuple[int, ...]
     last: Costs
+
+    def exchange_of(self, size: int) -> int:
+        """Return what CTAs of a cluster of ``size``, which is one of ``EXCHANGED``, take more."""
+        return self.exchange[EXCHANGED.index(size)]
 
 
 Row = TypeVar("Row", PredictedRow, DecodingRow)

@@ -162,6 +162,12 @@ class ReduceScatterPlan:
         """Bytes of the stage."""
         return self.output_offset + len(self.blocks) * self.block_bytes
 
+    @property
+    def remote_bytes(self) -> int:
+        """Bytes that a CTA reads of the others: its band, and each group the rows' numbers."""
+        of_row = self.band_columns * DType.FP32.size + SOFTMAX_GROUPS * self.row_values_stride
+        return (self.num_partitions - 1) * self.rows * of_row
+
 
 def _share(whole: range, group: int) -> range:
     middle = ceil_div(len(whole), SOFTMAX_GROUPS)

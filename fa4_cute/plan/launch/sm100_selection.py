@@ -47,6 +47,9 @@ AHEAD: Final = 0.97
 """Query tiles are handed out where that is predicted to take less than this share of both others.
 
 What a key costs differs by so much between kernels whose loops are the same."""
+AHEAD_BY_TILES: Final = 0.99
+"""That share of a CTA for every query tile where a key costs the same: the order is the same, too,
+so what is left is what query tiles cost, which no loop changes."""
 HANDED_OUT: Final = 4096
 """Keys of the longest query tile from which on. With fewer the fixed order was 2 to 4 % ahead in
 executed launches, where costs without a mask said otherwise."""
@@ -54,6 +57,8 @@ SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
+UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
+"""Rows of kernels without a mask."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class QueryTileLoad:
         tile = self.placed_cycles(row.tile)
         if self.units <= self.places:
             return tile
-        return min(tile, self.cycles(row.persistent, in_order=True))
+        return min(tile, self.persistent_cycles(row))
 
     def placed_cycles(self, costs: Costs) -> int:
         """Return what the launch takes with a CTA for every query tile, the longest first.
@@ -155,6 +160,16 @@ class QueryTileLoad:
             heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
         return LAUNCH_CYCLES + costs.first + max(ends)
 
+    def persistent_cycles(self, row: PredictedRow) -> int:
+        """Return what persistent CTAs take.
+
+        Costs of launches with a mask are exact there, so that their order is taken as it is. Those
+        without one leave out what masked key tiles take more, and a longest query tile stands for
+        both.
+        """
+        if row.causal and not self.is_even:
+            return self.turns_cycles(row.persistent)
+        return self.cycles(row.persistent, in_order=True)
 
     def turns_cycles(self, costs: Costs) -> int:
         """Return what persistent CTAs take that go head by head, back and forth, as they are.
@@ -216,13 +231,15 @@ def choose_blackwell_scheduler(
     if packed:
         return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load) else None
     tile = load.placed_cycles(row.tile)
-    persistent = load.cycles(row.persistent, in_order=True)
+    persistent = load.persistent_cycles(row)
     best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
     if row.dynamic is None or load.is_even or load.longest < HANDED_OUT:
         return SchedulerChoice(best, tile, persistent)
     dynamic = load.placed_cycles(row.dynamic)
+    same_keys = row.dynamic.per_keys == row.tile.per_keys
+    is_ahead = dynamic < (AHEAD_BY_TILES if same_keys else AHEAD) * tile
+    is_ahead &= dynamic < AHEAD * persistent
     # The order as it is takes some time to go through, so it comes last.
-    is_ahead = dynamic < AHEAD * min(tile, persistent)
     if is_ahead and dynamic < AHEAD * load.turns_cycles(row.persistent):
         best = Scheduler.DYNAMIC
     return SchedulerChoice(best, tile, persistent, dynamic)
@@ -259,4 +276,5 @@ def _row_of_depths(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
     config = spec.config
     if isinstance(config, FA4Config) and config.pair_cta:
         return None
-    return predicted_of(PREDICTED, kernel, config.qkv_dtype, config.depth, spec.output_depth)
+    rows = PREDICTED if spec.variant.causal else UNMASKED
+    return predicted_of(rows, kernel, config.qkv_dtype, config.depth, spec.output_depth)

@@ -2,9 +2,11 @@
 
 A step of decoding has a CTA for every key/value head, a prompt of few heads one for every query
 tile: often fewer than SMs. Then keys are split until CTAs fill the device, as long as putting the
-partial results together costs less than that saves. A cluster of two exchanges them through shared
-memory; any number goes through a workspace, from where the last CTA of a query tile reads them, or
-a launch that combines, which takes longer the more rows there are.
+partial results together costs less than that saves. The CTAs of a cluster exchange them through
+shared memory, but start together, in one GPC: of clusters of four or eight fewer run at once than
+SMs would hold (``plan.facts.clusters``). Any number goes through a workspace, from where the last
+CTA of a query tile reads them, or a launch that combines, which takes longer the more rows there
+are.
 
 All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
 of it. Sizes are those that the host knows: of a cache, the room in it.
@@ -13,12 +15,16 @@ of it. Sizes are those that the host knows: of a cache, the room in it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..config.config import FA4Config
 from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
-from ..config.prediction import ROWS_AT_ONCE, DecodingRow, predicted_of
-from ..facts.hardware import ceil_div
+from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, predicted_of
+from ..config.reduce_scatter import ReduceScatterPlan
+from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
+from ..facts.dtypes import DType
+from ..facts.hardware import TMEM_LANES, ceil_div
 from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.kernel_spec import KernelSpec
@@ -26,7 +32,7 @@ from ..spec.variant import Partition, Variant
 from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
 from .sm100_selection import CLEAR, BlackwellSpec, QueryTileLoad, is_empty
-from .split_selection import CLUSTER_DEPTHS, CLUSTER_SIZES, PLACES, SplitChoice
+from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
 
 LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
@@ -73,25 +79,40 @@ class SplitLoad:
         moving = moved // MEMORY_BYTES_PER_CYCLE
         return cls(tiles, rows, of_tile, moving, row, spec.output_depth)
 
-    def cycles(self, num_splits: int, partition: Partition = Partition.WORKSPACE) -> int:
-        """Return what the launch takes, and what comes after it: the last CTA puts the splits
-        together, or a launch that combines them."""
-        costs = self.row.tile
-        if partition is Partition.CLUSTER:
-            costs = costs._replace(tile=costs.tile + self.row.exchange)
+    def cycles(self, num_splits: int) -> dict[Partition, int]:
+        """Return what the launch takes with what comes after it, by where the splits meet: the
+        CTAs of a cluster or the last CTA put them together, or a launch that combines them."""
+        units, places = self.tiles.units, self.tiles.places
+        apart = self._placed_cycles(num_splits, units * num_splits, places, self.row.tile)
+        found = {}
+        for where in self.places_of(num_splits):
+            joining = self.joining_cycles(num_splits, where)
+            work = apart + joining
+            if where is Partition.CLUSTER:
+                costs = self.row.tile._replace(tile=self.row.tile.tile + joining)
+                at_once = clusters_at_once(places, num_splits)
+                work = self._placed_cycles(num_splits, units, at_once, costs)
+            found[where] = max(work, LAUNCH_CYCLES + self.memory_cycles + joining)
+        return found
+
+    def _placed_cycles(self, num_splits: int, units: int, places: int, costs: Costs) -> int:
+        """Return what ``units`` CTAs or clusters take, of which ``places`` run at once."""
         parts = replace(
             self.tiles,
-            units=self.tiles.units * num_splits,
+            units=units,
+            places=places,
             longest=ceil_div(self.tiles.longest, num_splits),
             mean=ceil_div(self.tiles.mean, num_splits),
         )
-        launch = max(parts.placed_cycles(costs), LAUNCH_CYCLES + self.memory_cycles)
-        return launch + self.joining_cycles(num_splits, partition)
+        return parts.placed_cycles(costs)
 
     def joining_cycles(self, num_splits: int, partition: Partition) -> int:
-        """Return what it takes to put the splits together when all are there."""
-        if num_splits == 1 or partition is Partition.CLUSTER:
+        """Return what it takes to put the splits together when all are there: of a query tile in
+        a cluster, else of all."""
+        if num_splits == 1:
             return 0
+        if partition is Partition.CLUSTER:
+            return self.row.exchange_of(num_splits) + _moving_cycles(num_splits, self.ov_depth)
         if partition is Partition.LAST:
             rounds = ceil_div(self.tile_rows, ROWS_AT_ONCE)
             return self.row.last.of(rounds * num_splits, rounds)
@@ -99,12 +120,14 @@ class SplitLoad:
 
     def best_cycles(self, num_splits: int) -> int:
         """Return what the launch takes with the better place for partial results to meet."""
-        return min(self.cycles(num_splits, where) for where in self.places_of(num_splits))
+        return min(self.cycles(num_splits).values())
 
     def places_of(self, num_splits: int) -> tuple[Partition, ...]:
-        """Return where so many partial results may meet without leaving SMs idle."""
+        """Return where so many partial results may meet: in a cluster where what it costs, and
+        how many run at once, are known."""
         shallow, deep = CLUSTER_DEPTHS
-        if num_splits in CLUSTER_SIZES and shallow <= self.ov_depth <= deep:
+        known = num_splits in EXCHANGED and shallow <= self.ov_depth <= deep
+        if known and clusters_at_once(self.tiles.places, num_splits):
             return tuple(PLACES)
         return Partition.LAST, Partition.WORKSPACE
 
@@ -112,9 +135,11 @@ class SplitLoad:
         """Return where so many partial results meet; None: keys are not split."""
         if num_splits == 1:
             return None
-        cycles = {place: self.cycles(num_splits, place) for place in self.places_of(num_splits)}
+        cycles = self.cycles(num_splits)
         best = min(cycles, key=cycles.__getitem__)
         first, *others = (f"{count:,}{{}} {PLACES[place]}" for place, count in cycles.items())
+        if Partition.CLUSTER in cycles:
+            first += f" ({clusters_at_once(self.tiles.places, num_splits)} at once)"
         told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
         return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 
@@ -150,7 +175,8 @@ def choose_blackwell_splits(
     ctas = f"predicted for a B200 are {cycles[1]:,} cycles with {units} CTAs"
     if cycles[best] > worth * cycles[1]:
         return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)
-    told = f"{ctas}, {cycles[best]:,} with {best} times as many"
+    others = (f"{cycles[count]:,} with {count}" for count in sorted(cycles.keys() - {1, best}))
+    told = ", ".join((ctas, f"{cycles[best]:,} with {best} times as many", *others))
     return BlackwellSplits(KeySplits(best, told), load.joined(best))
 
 
@@ -167,6 +193,16 @@ def cycles_of_last(
     assert isinstance(spec, KernelSpec)
     load = SplitLoad.of(spec, sizes, num_sms, row)
     return load.joining_cycles(num_splits, Partition.LAST)
+
+
+@lru_cache(maxsize=64)
+def _moving_cycles(size: int, depth: int) -> int:
+    """Return how long it takes at most until a CTA has what it reads of its cluster's others.
+
+    The timing model has a latency for it and no rate: it comes on top, at the lower published one.
+    """
+    plan = ReduceScatterPlan(size, TMEM_LANES, depth, DType.BF16)
+    return plan.remote_bytes // min(EXCHANGE_BYTES_PER_CYCLE)
 
 
 def _knows_lengths(variant: Variant) -> bool:

@@ -1,12 +1,16 @@
-"""Where the partial results of split keys meet: the rules as a table, tried from the top.
+"""Where the partial results of splits that a caller asked for meet: rules, tried from the top.
 
 A workspace takes any number of splits and every kernel, and costs a write and a read of float32
 partial results and a second kernel. Where CTAs have one Q tile with few rows, the last CTA of a
 query tile reads them instead: the same bits without a second launch. The CTAs of a cluster exchange
-their results through shared memory, but must run at the same time and on neighbouring SMs: a
-cluster whose size does not divide the SMs of a GPC leaves some of them idle. So without a request
-it is taken only at the sizes that do.
-Source: ``docs/sources.md`` section 11.
+their results through shared memory, but must run at the same time and on SMs of one GPC, where
+clusters of more than two leave SMs idle (``plan.facts.clusters``).
+
+A cluster's results differ from the others' by rounding, and those of a number of splits that a
+caller asked for are to be the same in any batch. So without a request for it a cluster is taken
+only at the sizes that leave no SM idle, however many there are. Where the number is open too,
+predicted times decide (``sm100_splits``), with clusters of four and eight as well.
+Source: ``docs/sources.md`` section 9.
 """
 
 from __future__ import annotations
@@ -15,11 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from ..config.reduce_scatter import MAX_CLUSTER
+from ..facts.clusters import clusters_at_once
 from ..facts.hardware import SM_COUNT, TMEM_LANES
 from ..spec.variant import Partition
 
-CLUSTER_SIZES: Final = (2,)
-"""Clusters whose size divides the SMs of every GPC of a device with ``SM_COUNT`` SMs evenly."""
+CLUSTER_SIZES: Final = tuple(
+    size
+    for size in range(2, MAX_CLUSTER + 1)
+    if clusters_at_once(SM_COUNT, size) * size == SM_COUNT
+)
+"""Clusters that leave none of ``SM_COUNT`` SMs idle."""
 CLUSTER_DEPTHS: Final = (64, 128)
 """Smallest and largest head dimension of O for which a cluster is taken without a request."""
 PLACES: Final = {
@@ -76,6 +86,14 @@ def _fits_cluster(work: SplitWork) -> bool:
     return CLUSTER_DEPTHS[0] <= work.depth <= CLUSTER_DEPTHS[1]
 
 
+def _told_idle(size: int) -> str:
+    """Say how many SMs clusters of a size may take, of those that hold some."""
+    if size > MAX_CLUSTER:
+        return f"a cluster has at most {MAX_CLUSTER} CTAs"
+    taken = clusters_at_once(SM_COUNT, size) * size
+    return f"clusters of {size} may fill no more than {taken} of {SM_COUNT} SMs"
+
+
 SPLIT_RULES: Final = (
     SplitRule(
         "cluster on request",
@@ -102,10 +120,10 @@ SPLIT_RULES: Final = (
         lambda _: "a cluster shares the keys of one Q tile, in a kernel that is not persistent",
     ),
     SplitRule(
-        "size that divides",
+        "size that fills",
         Partition.CLUSTER,
         lambda work: work.num_splits in CLUSTER_SIZES and _fits_cluster(work),
-        lambda work: f"clusters of {work.num_splits} divide {SM_COUNT} SMs evenly",
+        lambda work: f"clusters of {work.num_splits} fill {SM_COUNT} SMs",
     ),
     SplitRule(
         "few rows",
@@ -125,7 +143,7 @@ SPLIT_RULES: Final = (
         "other sizes",
         Partition.WORKSPACE,
         lambda _: True,
-        lambda work: f"clusters of {work.num_splits} would leave some of {SM_COUNT} SMs idle",
+        lambda work: _told_idle(work.num_splits),
     ),
 )
 """The first rule that applies decides."""

@@ -124,7 +124,7 @@ class KernelSpec(CommonSpec):
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        config = replace(config, tuning=choices_for(config.tuning, self.variant))
+        config = replace(config, tuning=choices_for(config, self.variant))
         if self.variant.last_joins and config.num_qo != 1:
             raise ValueError(
                 f"num_qo={config.num_qo}: the last CTA joins the splits of a single Q tile; "

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..config.tile_config import RESIDENT_COLUMNS
+from ..config.tile_config import RESIDENT_COLUMNS, FA4TileConfig
 from ..config.tuning import RoleRegisters, Tuning
 from ..facts.hardware import VECTOR_COLUMNS
 from ..masks.masks import CAUSAL, NULL
@@ -41,6 +41,11 @@ COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 COLUMNS_LENT_FROM: Final = 2
 """The same of consumers on Hopper that lent registers."""
+ASKING_DEPTH: Final = 64
+"""Head dims up to which no CTA asks for query tiles beside P that crosses and more exponentials
+emulated than by default. In bf16 it would spill, with fp8 operands gain with one assembler only."""
+ASKING_REGISTERS: Final = RoleRegisters(200, 72, 40)
+"""Registers of such a CTA with 16-bit operands and a causal mask, of dense sequences."""
 PERSISTENT_DIVISOR: Final = 4
 """A persistent CTA carries its counts: a quarter of the loads."""
 SCALES_DIVISOR: Final = 2
@@ -61,17 +66,31 @@ def most_keys(variant: Variant, num_qo: int) -> int:
     return FEW_COLUMNS if both and (shares or splits_many_tiles(variant)) else RESIDENT_COLUMNS
 
 
-def choices_for(tuning: Tuning, variant: Variant) -> Tuning:
-    """Return those choices of a row of the table that leave registers for what the variant holds.
+def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
+    """Return those choices of ``config`` that leave registers for what the variant holds.
 
     P that crosses waits in registers for the columns of the other chain's S. A function leaves none
-    for it beside a bias or several terms, and a CTA that asks for its next query tile none beside
+    for it beside a bias or several terms. Nor does a CTA that asks for its next query tile beside
     exponentials emulated beyond the default, whose share is that of all schedulers: so are bits.
+    Above ``ASKING_DEPTH`` one with at most a causal mask leaves some, with that mask and 16-bit
+    operands if the correction lends its softmax a step.
     """
+    tuning = config.tuning
     differs = bool(variant.bias_slots) or len(variant.terms) > 1
     scarce = variant.score_mod is not None and differs
-    scarce |= variant.is_dynamic and tuning.emulated > Tuning().emulated
+    asks = variant.is_dynamic and tuning.emulated > Tuning().emulated
+    scarce |= asks and (config.qk_depth <= ASKING_DEPTH or not _is_causal_at_most(variant))
+    is_limited = variant.mask != NULL and config.qkv_dtype_size > 1
+    if asks and config.crosses and is_limited and not scarce:
+        tuning = replace(tuning, registers=ASKING_REGISTERS)
     return replace(tuning, crosses=tuning.crosses and not scarce)
+
+
+def _is_causal_at_most(variant: Variant) -> bool:
+    """Return whether a dynamic CTA has at most a causal mask, of dense or packed sequences."""
+    dense = replace(variant, scheduler=Scheduler.TILE, ragged_q=False, ragged_k=False)
+    even = variant.ragged_q == variant.ragged_k
+    return even and is_plain(dense) and variant.mask in (NULL, CAUSAL)
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:

@@ -57,6 +57,9 @@ def test_a_grid_runs_in_waves_and_a_persistent_one_takes_turns() -> None:
     assert max(found.busy, key=found.busy.__getitem__) == "tensor"
     assert found.busy["tensor"] == pytest.approx(6 * 128 / 4 / found.cycles[0])
     assert found.taken == pytest.approx(6 * 406 / 4 / found.cycles[0])
+    waiting = 1 - found.taken
+    tiles, keys = 6 * 150 / 4 / found.cycles[0], 6 * 128 / 4 / found.cycles[0]
+    assert list(found.beyond.values()) == pytest.approx([waiting, tiles, keys])
     persistent = replace(LAYOUT, persistent=True)
     assert whole(costs, persistent, extent, [DRAW], 0).cycles == (1000 + 10 + 100 + 2 * 306,)
     pairs = whole(costs, replace(LAYOUT, cluster=2), extent, [DRAW], 0)

@@ -56,6 +56,8 @@ VARIANTS = {
 }
 DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
 VARIANTS["dynamic plain"] = Variant(CAUSAL, return_lse=True, **DYNAMIC)
+VARIANTS["dynamic packed"] = Variant(CAUSAL, ragged_q=True, ragged_k=True, **DYNAMIC)
+VARIANTS["dynamic full"] = Variant(**DYNAMIC)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
 VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSISTENT)
@@ -74,6 +76,7 @@ MLA: dict[str, Any] = {"head_dim_v": 128}
 PAIR: dict[str, Any] = {"pair_cta": True}
 KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
     "2Q d64": (64, BF16, {"num_qo": 2}),
+    "2Q d96": (96, BF16, {"num_qo": 2}),
     "2Q d128": (128, BF16, {"num_qo": 2}),
     "2Q d192": (192, BF16, {"num_qo": 2}),
     "2Q d192v128": (192, BF16, {"num_qo": 2, "head_dim_v": 128}),
@@ -102,6 +105,8 @@ SLOW = (
     ("1Q d128", "cluster8 function"),
     ("d512 fp8", "tokens all"),
     ("pair_cta d128", "dynamic all"),
+    # Whose softmax has registers of the correction.
+    ("2Q d96", "dynamic plain"),
     # Where P would leave no registers if it crossed.
     ("2Q d64", "persistent all but bias"),
 )
@@ -123,6 +128,8 @@ IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
 CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", "2Q d64 fp8", "2Q d128 fp8")
 """Kernels whose P lies in the other chain's scores."""
+ASKING = ("2Q d96", "2Q d128 fp8")
+"""Kernels whose P crosses in plain CTAs that ask for query tiles."""
 HELD = ("2Q d64 fp8", "2Q d128 fp8")
 """Kernels whose persistent CTAs hold the address of shared memory."""
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
@@ -150,10 +157,14 @@ EXHAUSTIVE = (
     ("1Q d128 fp8", "persistent tokens function"),
     ("2Q d192v128 fp8", "tokens persistent"),
     *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
+    # Pairs that are dynamic by themselves.
+    *product(("d256 fp8", "d512 fp8"), ("dynamic plain",)),
+    *product(("d256", "d512", "d256 fp8", "d512 fp8"), ("dynamic packed",)),
     *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
     *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
     *product(HELD, ("persistent plain", "persistent paged")),
+    *product(ASKING, ("dynamic plain", "dynamic packed", "dynamic full")),
 )
 
 

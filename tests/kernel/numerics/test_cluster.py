@@ -66,6 +66,17 @@ def test_the_only_launch_is_the_attention() -> None:
     assert [report.verdict for report in reports] == ["clean"]
 
 
+def test_a_prompt_takes_four_ctas_by_itself() -> None:
+    """Bit for bit what a call has that asks for them."""
+    q, k, v = (x[..., :1, :] for x in dense(1, 128, 4096, 64))
+    with launches() as reports:
+        out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True)
+    assert [report.verdict for report in reports] == ["clean"]
+    asked, its_lse = call((q, k, v), "cluster", 4, num_qo=1)
+    assert torch.equal(out, asked)
+    assert torch.equal(lse, its_lse)
+
+
 @pytest.mark.parametrize(("head_dim", "size"), [(128, 4), *also((64, 8), (128, 2), (192, 4))])
 def test_the_workspace_gives_the_same_within_rounding(head_dim: int, size: int) -> None:
     operands = dense(2, 30, 900, head_dim)

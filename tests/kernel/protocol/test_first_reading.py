@@ -7,11 +7,14 @@ loaded part by part.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from testing.arguments import arguments
-from testing.cases import Case
+from testing.cases import FP8, Case
 from testing.watchers import objections
+from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
@@ -19,9 +22,27 @@ SLOW_READERS = Case(
     frozenset({"causal", "softcap", "alibi"}), 128,
     heads=2, kv_heads=1, lengths=((600, 900),), num_qo=2,
 )  # fmt: skip
+ONE_BY_ONE = replace(SLOW_READERS, features=SLOW_READERS.features | {"dynamic"})
+"""A CTA takes over all query tiles: each begins as the first did."""
+PLAIN = Case(
+    frozenset({"causal", "dynamic"}), 96,
+    heads=2, kv_heads=1, lengths=((600, 900),), num_qo=2,
+)  # fmt: skip
 
 
-def test_the_first_p_of_the_second_chain_waits_for_the_first_reading() -> None:
-    given = arguments(SLOW_READERS)
-    found = {seed: objections(given, mode="random", seed=seed) for seed in range(8)}
+@pytest.mark.parametrize(
+    ("case", "orders"),
+    [
+        (SLOW_READERS, 8),
+        (ONE_BY_ONE, 6),
+        (PLAIN, 4),
+        *also((replace(PLAIN, head_dim=128, dtype=FP8), 4)),
+    ],
+    ids=str,
+)
+def test_the_first_p_of_the_second_chain_waits_for_the_first_reading(
+    case: Case, orders: int
+) -> None:
+    given = arguments(case)
+    found = {seed: objections(given, mode="random", seed=seed) for seed in range(orders)}
     assert not any(found.values()), next(filter(None, found.values()))[0]

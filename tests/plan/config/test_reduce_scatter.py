@@ -108,6 +108,8 @@ def test_the_map_of_four_ctas_and_128_columns_by_hand() -> None:
     assert plan.row_values_offset == 64 * 1024
     assert plan.output_offset == 65 * 1024
     assert plan.size == 65 * 1024 + 128 * 64
+    # 32 columns of float32 and, for both groups, two numbers of 128 rows, from three CTAs.
+    assert plan.remote_bytes == 3 * 128 * (32 * 4 + 2 * 8)
     assert plan.units(0) == range(0, 16, 8)
     assert plan.units(1) == range(16, 32, 8)
 

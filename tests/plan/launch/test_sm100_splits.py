@@ -12,7 +12,9 @@ from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
-from fa4_cute.plan.config.prediction import Costs, DecodingRow
+from fa4_cute.plan.config.prediction import EXCHANGED, Costs, DecodingRow
+from fa4_cute.plan.config.reduce_scatter import ReduceScatterPlan
+from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.sm100_selection import QueryTileLoad
 from fa4_cute.plan.launch.sm100_splits import SplitLoad
 from fa4_cute.plan.spec.variant import Partition, Scheduler
@@ -31,7 +33,7 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
     found = chosen(STEP)
     assert found.num_splits == 2
     assert found.split is not None
-    assert found.split.partition is CLUSTER
+    assert found.split.partition is LAST
     assert "cycles in a cluster" in found.split.text
     for asked in (2, 4):
         given = chosen(STEP, features=Features(num_splits=asked))
@@ -46,6 +48,11 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
     group = chosen(STEP, batch=4, num_q_heads=64)
     assert group.split is not None
     assert group.split.partition is WORKSPACE
+    # In a cluster each CTA moves as much for one row as for all.
+    many = chosen(STEP, num_q_heads=128)
+    assert many.num_splits == 2
+    assert many.split is not None
+    assert many.split.partition is CLUSTER
 
 
 @pytest.mark.parametrize(
@@ -66,8 +73,12 @@ def test_few_splits_are_tried_that_do_not_fill_all_sms(
         ({}, 2, CLUSTER),
         ({"causal": True, "return_lse": True}, 2, CLUSTER),
         ({"head_dim": 64, "head_dim_v": 64}, 2, CLUSTER),
+        # 16 clusters of eight, or 36 of four, do not run at once on a B200; 15 and 32 do.
         ({"num_q_heads": 4, "num_kv_heads": 4, "seqlen_k": 8192}, 8, WORKSPACE),
-        ({"num_kv_heads": 4, "seqlen_q": 256, "seqlen_k": 4096}, 4, WORKSPACE),
+        ({"num_q_heads": 3, "num_kv_heads": 3, "seqlen_k": 8192}, 8, CLUSTER),
+        ({"num_kv_heads": 4, "seqlen_q": 256, "seqlen_k": 4096}, 4, CLUSTER),
+        ({"num_q_heads": 9, "num_kv_heads": 9, "seqlen_k": 4096}, 4, WORKSPACE),
+        ({"num_q_heads": 8, "num_kv_heads": 8, "seqlen_k": 4096}, 4, CLUSTER),
     ],
 )
 def test_prompts_of_few_ctas_are_split(
@@ -111,7 +122,9 @@ def test_explain_says_what_both_are_predicted_to_take() -> None:
     )
     assert "2 splits of the keys: predicted for a B200 are" in text
     assert "cycles with 64 CTAs" in text
+    assert "times as many" in text
     assert "keys split in 2, joined in a cluster: predicted for a B200" in text
+    assert "cycles in a cluster (74 at once), " in text
     whole = fa4_cute.explain(head_dim=128, seqlen_q=1024, seqlen_k=2048, heads_q=16, heads_k=16)
     assert "1 split of the keys: predicted for a B200 are" in whole
 
@@ -123,30 +136,66 @@ def test_who_fixes_the_query_tiles_gets_the_bits_of_any_batch() -> None:
 
 
 TILE, COMBINE, JOINING = Costs(0, 100, 1024), Costs(500, 10, 1024), Costs(60, 10, 2048)
-ROW = DecodingRow("1q", 2, 128, 128, TILE, COMBINE, 50, JOINING)
+ROW = DecodingRow("1q", 2, 128, 128, TILE, COMBINE, (50, 60, 70), JOINING)
+BANDS = {size: ReduceScatterPlan(size, 128, 128, DType.BF16).remote_bytes for size in (2, 4, 8)}
+EXCHANGE = {size: more + BANDS[size] // 12 for size, more in ((2, 50), (4, 60), (8, 70))}
+"""Predicted cycles, and those in which 12 bytes a cycle come from other CTAs."""
 
 
 def test_what_splits_take() -> None:
     load = SplitLoad(QueryTileLoad(60, 148, 4096, 4096, is_even=True), 8, 8, 1000, ROW, 128)
-    assert load.cycles(1) == LAUNCH_CYCLES + 100 + 4096
-    assert load.cycles(2, CLUSTER) == LAUNCH_CYCLES + 150 + 2048
-    assert load.cycles(2) == LAUNCH_CYCLES + 100 + 2048 + 500 + 2 * 10 + 8
-    assert load.cycles(4) == LAUNCH_CYCLES + 2 * (100 + 1024) + 500 + 4 * 10 + 8
-    assert load.cycles(2, LAST) == LAUNCH_CYCLES + 100 + 2048 + 60 + 2 * 10 + 2
-    assert load.best_cycles(2) == load.cycles(2, CLUSTER)
+    assert load.cycles(1)[WORKSPACE] == LAUNCH_CYCLES + 100 + 4096
+    assert load.cycles(2)[CLUSTER] == LAUNCH_CYCLES + 100 + EXCHANGE[2] + 2048
+    assert load.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100 + 2048 + 500 + 2 * 10 + 8
+    assert load.cycles(4)[WORKSPACE] == LAUNCH_CYCLES + 2 * (100 + 1024) + 500 + 4 * 10 + 8
+    assert load.cycles(2)[LAST] == LAUNCH_CYCLES + 100 + 2048 + 60 + 2 * 10 + 2
+    assert load.best_cycles(2) == load.cycles(2)[LAST] < load.cycles(2)[CLUSTER]
     assert load.joined(1) is None
     three = load.joined(3)
     assert three is not None
     assert three.partition is LAST
     assert three.reason == (
-        f"predicted for a B200 are {load.cycles(3, LAST):,} cycles by the last CTA, "
-        f"{load.cycles(3):,} in a workspace"
+        f"predicted for a B200 are {load.cycles(3)[LAST]:,} cycles by the last CTA, "
+        f"{load.cycles(3)[WORKSPACE]:,} in a workspace"
     )
     bound = replace(load, memory_cycles=100_000)
-    assert bound.cycles(2) == LAUNCH_CYCLES + 100_000 + 528
+    assert bound.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100_000 + 528
     # The last CTA begins when all keys have been read.
-    assert bound.cycles(2, LAST) == LAUNCH_CYCLES + 100_000 + 82
+    assert bound.cycles(2)[LAST] == LAUNCH_CYCLES + 100_000 + 82
+    # So do the CTAs of a cluster with their exchange.
+    assert bound.cycles(2)[CLUSTER] == LAUNCH_CYCLES + 100_000 + EXCHANGE[2]
     assert replace(load, ov_depth=192).places_of(2) == (LAST, WORKSPACE)
+
+
+@pytest.mark.parametrize(("size", "fitting"), [(2, 74), (4, 33), (8, 15)])
+def test_clusters_that_do_not_fit_at_once_wait_for_a_second_round(size: int, fitting: int) -> None:
+    keys = 1024 * size
+    load = SplitLoad(QueryTileLoad(fitting, 148, keys, keys, is_even=True), 8, 8, 0, ROW, 128)
+    once = 100 + EXCHANGE[size] + 1024
+    assert load.cycles(size)[CLUSTER] == LAUNCH_CYCLES + once
+    more = replace(load, tiles=replace(load.tiles, units=fitting + 1))
+    assert more.cycles(size)[CLUSTER] == LAUNCH_CYCLES + 2 * once
+
+
+def test_a_cluster_needs_a_known_exchange_and_a_known_device() -> None:
+    load = SplitLoad(QueryTileLoad(8, 148, 8192, 8192, is_even=True), 8, 8, 0, ROW, 128)
+    clustered = [count for count in range(2, 17) if CLUSTER in load.places_of(count)]
+    assert clustered == list(EXCHANGED)
+    elsewhere = replace(load, tiles=replace(load.tiles, places=132))
+    assert [count for count in EXCHANGED if CLUSTER in elsewhere.places_of(count)] == [2]
+
+
+def test_the_choice_is_the_smallest_of_all_predicted_times() -> None:
+    for rows in (1, 64, 4096):
+        tiles = QueryTileLoad(8, 148, 8192, 8192, is_even=True)
+        load = SplitLoad(tiles, 8 * rows, min(rows, 128), 0, ROW, 128)
+        for count in (2, 3, 4, 8, 16):
+            found = load.joined(count)
+            assert found is not None
+            times = load.cycles(count)
+            assert tuple(times) == load.places_of(count)
+            assert times[found.partition] == min(times.values()) == load.best_cycles(count)
+            assert all(f"{cycles:,}" in found.reason for cycles in times.values())
 
 
 def test_the_last_cta_takes_as_many_rows_at_once_as_it_has_warps() -> None:
@@ -154,10 +203,11 @@ def test_the_last_cta_takes_as_many_rows_at_once_as_it_has_warps() -> None:
     assert load.joining_cycles(3, LAST) == 60 + 2 * (3 * 10 + 2)
     many = replace(load, tile_rows=128, rows=256)
     assert many.joining_cycles(3, LAST) == 60 + 16 * (3 * 10 + 2)
-    assert many.joining_cycles(1, LAST) == many.joining_cycles(2, CLUSTER) == 0
+    assert many.joining_cycles(1, LAST) == many.joining_cycles(1, CLUSTER) == 0
+    assert many.joining_cycles(4, CLUSTER) == EXCHANGE[4]
 
 
 def test_splits_of_a_mask_are_as_uneven_as_their_query_tiles() -> None:
     load = SplitLoad(QueryTileLoad(2, 4, 2048, 1536, is_even=False), 8, 4, 0, ROW, 128)
-    assert load.cycles(1) == LAUNCH_CYCLES + 100 + 2048
-    assert load.cycles(2, CLUSTER) == LAUNCH_CYCLES + 150 + 1024
+    assert load.cycles(1)[WORKSPACE] == LAUNCH_CYCLES + 100 + 2048
+    assert load.cycles(2)[CLUSTER] == LAUNCH_CYCLES + 100 + EXCHANGE[2] + 1024

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from fa4_cute.plan.facts.hardware import SM_COUNT
-from fa4_cute.plan.launch.split_selection import SPLIT_RULES, SplitWork, choose_split
+from fa4_cute.plan.launch.split_selection import (
+    CLUSTER_SIZES,
+    SPLIT_RULES,
+    SplitWork,
+    choose_split,
+)
 from fa4_cute.plan.spec.variant import Partition
 
 WORK = SplitWork(2, depth=128, num_qo=1)
@@ -25,9 +30,9 @@ CLUSTER, LAST, WORKSPACE = Partition.CLUSTER, Partition.LAST, Partition.WORKSPAC
         (replace(WORK, persistent=True), "kernel", WORKSPACE),
         (replace(WORK, depth=56), "depth", WORKSPACE),
         (replace(WORK, depth=136), "depth", WORKSPACE),
-        (replace(WORK, depth=64), "size that divides", CLUSTER),
-        (WORK, "size that divides", CLUSTER),
-        (replace(WORK, rows=4), "size that divides", CLUSTER),
+        (replace(WORK, depth=64), "size that fills", CLUSTER),
+        (WORK, "size that fills", CLUSTER),
+        (replace(WORK, rows=4), "size that fills", CLUSTER),
         (replace(WORK, rows=16, num_splits=4), "few rows", LAST),
         (replace(WORK, rows=16, depth=192), "few rows", LAST),
         (replace(WORK, rows=4, num_qo=2), "kernel", WORKSPACE),
@@ -45,15 +50,21 @@ def test_rules(work: SplitWork, rule: str, partition: Partition) -> None:
 
 def test_reasons_name_the_numbers_that_decide() -> None:
     assert choose_split(WORK).text == (
-        f"keys split in 2, joined in a cluster: clusters of 2 divide {SM_COUNT} SMs evenly"
+        f"keys split in 2, joined in a cluster: clusters of 2 fill {SM_COUNT} SMs"
     )
-    assert "clusters of 6" in choose_split(replace(WORK, num_splits=6)).text
+    four = choose_split(replace(WORK, num_splits=4)).text
+    assert f"clusters of 4 may fill no more than 132 of {SM_COUNT} SMs" in four
+    assert "at most 8 CTAs" in choose_split(replace(WORK, num_splits=9)).text
     assert "head dimension 192" in choose_split(replace(WORK, depth=192)).text
     last = choose_split(replace(WORK, rows=4, num_splits=3)).text
     assert last == (
         "keys split in 3, joined by the last CTA: 4 rows a CTA are not worth a second launch"
     )
     assert "in a workspace" in choose_split(replace(WORK, num_qo=2)).text
+
+
+def test_only_pairs_leave_no_sm_idle() -> None:
+    assert CLUSTER_SIZES == (2,)
 
 
 def test_every_rule_decides_something() -> None:

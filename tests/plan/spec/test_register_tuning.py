@@ -274,4 +274,47 @@ def test_every_scheduler_emulates_the_same_share(head_dim: int) -> None:
         for scheduler in (Scheduler.TILE, Scheduler.DYNAMIC)
     )
     assert tile.tuning.emulated == dynamic.tuning.emulated
-    assert (tile.crosses, dynamic.crosses) == (True, head_dim == 128)
+    assert (tile.crosses, dynamic.crosses) == (True, head_dim > 64)
+
+
+DYNAMIC = Scheduler.DYNAMIC
+LENT = (200, 72, 40)
+"""Registers of softmax, correction and single warps where the correction lends a step."""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "variant", "crosses", "lent"),
+    [
+        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC), True, True),
+        (DType.BF16, 72, Variant(CAUSAL, scheduler=DYNAMIC, return_lse=True), True, True),
+        (DType.BF16, 96, Variant(scheduler=DYNAMIC), True, False),
+        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, ragged_q=True, ragged_k=True),
+         True, False),
+        (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
+        (DType.BF16, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
+        (DType.BF16, 96, Variant(CAUSAL), True, False),
+        # Narrow, or with more than an end of each row.
+        (DType.BF16, 64, Variant(CAUSAL, scheduler=DYNAMIC), False, False),
+        (DType.FP8_E4M3, 64, Variant(scheduler=DYNAMIC), False, False),
+        (DType.BF16, 96, Variant(SlidingWindowMask(9, 0), scheduler=DYNAMIC), False, False),
+        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, ragged_q=True), False, False),
+        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, sink=True), False, False),
+        (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC, token_scales=True), False, False),
+    ],
+)  # fmt: skip
+def test_p_of_plain_dynamic_ctas_crosses_where_registers_are_left(
+    dtype: DType, head_dim: int, variant: Variant, crosses: bool, lent: bool
+) -> None:
+    spec = KernelSpec.for_attention(dtype, head_dim, variant=variant)
+    assert spec.config.crosses is crosses
+    roles = [spec.schedule[name].registers for name in ("softmax0", "correction", "mma")]
+    assert (tuple(roles) == LENT) is lent
+    assert spec.with_config(spec.config) == spec
+
+
+def test_a_pair_lends_no_registers() -> None:
+    spec = KernelSpec.for_attention(
+        DType.BF16, 96, variant=Variant(CAUSAL, scheduler=DYNAMIC), pair_cta=True
+    )
+    assert not spec.config.crosses
+    assert spec.schedule["correction"].registers == ATTENTION_SCHEDULE["correction"].registers
