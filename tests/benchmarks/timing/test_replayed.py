@@ -126,7 +126,8 @@ def streams(kind: str) -> tuple[float, float]:
     rows = json.loads(Path("benchmarks/timing/h200_cycles.json").read_text())["rows"]
     found = [(int(row["name"].split()[2]) << 20, row["cycles"]) for row in rows
              if row["name"].startswith(f"{kind} of ")]  # fmt: skip
-    each, rest = np.polyfit(*zip(*found, strict=True), 1)
+    sizes, cycles = np.array(found, float).T
+    each, rest = np.polyfit(sizes, cycles, 1)
     return float(1 / each), float(rest)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.timing.questions import ROW_BYTES
 from benchmarks.timing.sharing import cold
 from benchmarks.timing.sharing.cold import ROUNDS, WORDS, Cold, Stores
 from sm100sim.timing.chips import load_chip
@@ -47,7 +48,7 @@ def test_stores_write_a_tile_a_step(boxes: int, columns: int, fresh: bool) -> No
     found, data = simulate(asked.case())
     assert (found[:-1].reshape(2, WORDS)[:, 1:] > 0).all()
     tiles = 2 * (ROUNDS * asked.steps if fresh else 1)
-    assert np.count_nonzero(data) == tiles * boxes * asked.rows * cold.ROW_BYTES
+    assert np.count_nonzero(data) == tiles * boxes * asked.rows * ROW_BYTES
 
 
 def test_an_answer_leaves_the_first_round_out() -> None:
@@ -60,7 +61,7 @@ def test_an_answer_leaves_the_first_round_out() -> None:
 
 
 def test_questions_have_names_of_their_own_and_fit_the_pool() -> None:
-    asked = (*cold.cold_questions(), *cold.store_questions())
+    asked: tuple[Cold | Stores, ...] = (*cold.cold_questions(), *cold.store_questions())
     assert len({q.name for q in asked}) == len(asked)
     for question in asked:
         for box in question.case().maps:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.timing.questions import Question
 from benchmarks.timing.replayed import clocked, draw_for
 from benchmarks.timing.sharing import lanes, tiles
 from benchmarks.timing.sharing.lanes import Chased, Copied
@@ -49,7 +50,7 @@ def test_questions_have_answers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", lanes.QUESTIONS[:-1], ids=lambda q: q.name)
-def test_mbarriers_of_lanes_take_turns(question: lanes.Question) -> None:
+def test_mbarriers_of_lanes_take_turns(question: Question) -> None:
     """The machine makes every turn; each is up to a third short, and none is left out."""
     short, long = clocked(question, draw_for(question))
     one = (long - short) / (question.counts[1] - question.counts[0])
