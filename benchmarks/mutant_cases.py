@@ -98,6 +98,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         dense(300, 760, 64, growth=0.016),
         dense(600, 70, 64),
         dense(200, 640, 64, growth=0.016),
+        dense(100, 1790, 64, growth=0.016),
     ),
     "pair256-persistent": (
         featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
