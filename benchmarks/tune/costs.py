@@ -1,11 +1,13 @@
 """Predict what a CTA's start, query tiles and keys cost, and write the table of the plan.
 
-    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S] [--draw]
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--scheduler S]
+        [--draw | --stale]
 
 Launches without a mask, and causal ones where their softmax loop is another, bf16 and fp8, with a
 CTA for every query tile, with persistent ones and with those that take over others, as the
 side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
 those of some schedulers only with `--scheduler`; with `--draw` only the table is written.
+With `--stale` nothing is: records are named that are of other PTX than now, or do not say of which.
 Predictions of a B200; no GPU is needed.
 """
 
@@ -16,7 +18,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -24,6 +26,7 @@ from statistics import median
 from typing import Any, Final
 
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
+from fa4_cute.plan.spec.variant import Scheduler
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -89,13 +92,47 @@ PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
+def spec_of(kind: Kind, scheduler: str) -> Any:
+    """Return the kernel that stands for a kind, with a scheduler."""
+    from fa4_cute.host.ask.features import Features
+    from fa4_cute.host.ask.problem import Problem
+    from fa4_cute.host.choose.support import choose, require
+
+    dtype = {"bf16": "bf16", "fp8": "fp8_e4m3"}[kind.dtype]
+    asked = Problem(
+        dtype, 1, COUNTED_KEYS, COUNTED_KEYS, 1, 1, kind.depth, kind.ov_depth, causal=kind.causal,
+        num_qo=None if kind.kernel == "pair" else int(kind.kernel[0]),
+        features=Features(scheduler=Scheduler[scheduler.upper()]),
+    )  # fmt: skip
+    return require(choose(asked)).spec
+
+
+def ptx_of(kind: Kind, scheduler: str) -> str:
+    """Compile a kind's kernel, or take it from the cache, and return the digest of its PTX."""
+    from benchmarks.tune.measure import ptx_hash
+
+    return ptx_hash(spec_of(kind, scheduler))
+
+
+def stale(
+    kind: Kind, record: Mapping[str, Any], ptx: Callable[[Kind, str], str] = ptx_of
+) -> list[str]:
+    """Return the schedulers of a record whose kernels are not those that were executed.
+
+    A record that does not say of which PTX it is has none that are.
+    """
+    known = record.get("ptx", {})
+    return [s for s in SCHEDULERS if s in record and known.get(s) != ptx(kind, s)]
+
+
 def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
-    """Execute CTAs of a kind and return its record: per scheduler the costs of every draw."""
+    """Execute CTAs of a kind and return its record: per scheduler the costs of every draw, and
+    of which PTX they are."""
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
     from benchmarks.timing.side_by_side.rows import Family
 
     family = Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
-    record: dict[str, Any] = {"name": kind.name}
+    record: dict[str, Any] = {"name": kind.name, "ptx": {}}
     for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
         options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
@@ -107,6 +144,7 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
             for cta, (first, tile, key) in zip(starts, costs.cycles, strict=True)
         ]
         record["rows"] = layout.rows
+        record["ptx"][scheduler] = ptx_of(kind, scheduler)
     record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
     return record
 
@@ -175,8 +213,8 @@ def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
 
 
 def of_kind(kind: Kind) -> tuple[str, ...]:
-    """Return the schedulers that are predicted: the timing model replays no dynamic pairs."""
-    return SCHEDULERS if kind.kernel == "2q" else SCHEDULERS[:2]
+    """Return the schedulers that are predicted: with one Q tile not the last."""
+    return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
 
 
 def _by_scheduler(record: Mapping[str, Any]) -> list[Any]:
@@ -212,6 +250,11 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     return text + ")  # fmt: skip\n"
 
 
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with what was made anew; schedulers that were not stay as they are."""
+    return {**old, **new, "ptx": old.get("ptx", {}) | new["ptx"]}
+
+
 def load(path: Path = FILE) -> dict[str, dict[str, Any]]:
     """Return the records by their names."""
     if not path.exists():
@@ -230,8 +273,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="regular expression over the kinds' names")
     parser.add_argument("--scheduler", choices=SCHEDULERS, nargs="*", help="only these of a kind")
     parser.add_argument("--draw", action="store_true", help="only write the table")
+    parser.add_argument("--stale", action="store_true", help="only name records of other PTX")
     given = parser.parse_args(arguments)
     records = load()
+    if given.stale:
+        old = {k.name: stale(k, records[k.name]) for k in KINDS
+               if k.name in records and re.search(given.only, k.name)}  # fmt: skip
+        print(*(f"{name}: {', '.join(found)}" for name, found in old.items() if found), sep="\n")
+        return int(any(old.values()))
     if not given.draw:
         import sm100sim
 
@@ -250,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
         for kind in KINDS:
             if re.search(given.only, kind.name):
                 found = made(kind, maker, given.scheduler or of_kind(kind))
-                records[kind.name] = records.get(kind.name, {}) | found
+                records[kind.name] = merged(records.get(kind.name, {}), found)
                 every = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
                 print(kind.name, *every, flush=True)
                 save(records)

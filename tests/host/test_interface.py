@@ -190,6 +190,13 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
     assert len(recorder.compiled) == 8
 
 
+def test_warmup_compiles_persistent_and_dynamic_pairs(recorder: Recorder) -> None:
+    name = "fa4_sm100_pair_bf16_d256_g1_causal"
+    assert fa4_cute.warmup([{"head_dim": 256, "dtype": "bf16", "causal": True}]) == [
+        f"{name}_0", f"{name}_persistent_0", f"{name}_dynamic_0"
+    ]  # fmt: skip
+
+
 def test_warmup_knows_that_hopper_splits_keys(recorder: Recorder) -> None:
     hopper = {"head_dim": 128, "dtype": "bf16", "arch": "sm_90a"}
     name = "fa4_sm90_bf16_d128_g1"

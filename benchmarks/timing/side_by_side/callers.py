@@ -148,7 +148,10 @@ def chosen(column: Column, problem: Problem) -> Column:
     spec = require(choose(posed)).spec
     if not spec.variant.is_dynamic:
         return column
-    given = {"scheduler": "dynamic", "num_qo": spec.config.num_qo, **dict(column.options)}
+    given: dict[str, Any] = {"scheduler": "dynamic"}
+    if isinstance(spec, KernelSpec):
+        given["num_qo"] = spec.config.num_qo
+    given |= dict(column.options)
     return replace(column, options=tuple(given.items()))
 
 

@@ -1,15 +1,17 @@
 """Predict a dynamic scheduler beside a CTA for every query tile and a fixed order, for a B200.
 
-    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side.dynamic
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side.dynamic [128 | 256 | 512]
 
-Head dim 128, bf16. What start, query tiles and keys cost follows from executed clusters, as on the
-side-by-side page; of a dynamic kernel one cluster executes whole small launches. Who takes which
-query tile then follows from those times, draw by draw: a CTA claims a query tile as it ends the one
-before. A batch of mixed lengths has the costs of the plain kernels.
+Bf16; above head dim 192 a pair of CTAs works at a query tile. What start, query tiles and keys cost
+follows from executed clusters, as on the side-by-side page; of a dynamic kernel one cluster
+executes whole small launches. Who takes which query tile then follows from those times, draw by
+draw: a CTA claims a query tile as it ends the one before. A batch of mixed lengths has the costs of
+the plain kernels.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +25,8 @@ from benchmarks.timing.side_by_side.rows import TOKENS, Family, Maker
 from benchmarks.timing.side_by_side.spread import OURS, extent_of
 from sm100sim.timing.predict.launches import Band
 
-DIM = 128
+PAIRED = 192
+"""Head dims above which a pair of CTAs works at a query tile."""
 LENGTHS: Final = (1024, 2048, 4096, 8192, 16384, 32768)
 MIXED: Final = (4096, 1024, 16384, 8192, 1024, 32768, 2048, 8192, 1024, 4096)
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
@@ -65,14 +68,18 @@ def said(name: str, found: dict[str, Sequence[float]]) -> str:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table of a head dim."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("dim", type=int, nargs="?", default=128)
+    dim = parser.parse_args().dim
+    tiles = () if dim > PAIRED else (("num_qo", 2),)
     maker = Maker()
     print("| problem | a CTA a tile | fixed order | dynamic | dynamic / tile | dynamic / fixed |")
     print("|---|---|---|---|---|---|", flush=True)
     for causal in (False, True):
-        family, costs = Family((DIM, DIM), causal), {}
+        family, costs = Family((dim, dim), causal), {}
         for kind in SCHEDULERS:
-            options = (("scheduler", kind), ("num_qo", 2))
+            options = (("scheduler", kind), *tiles)
             costs[kind] = maker.costs(Column(kind, OURS, CUDA12, options=options), family)[:2]
         heads = family.problem(1024, 1).heads
         mixed = Mixed(heads, max(MIXED), max(MIXED), causal, lengths=MIXED)

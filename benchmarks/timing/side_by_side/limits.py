@@ -159,7 +159,7 @@ def sentence(cells: Sequence[Cell]) -> str:
         lost = span([100 * (1 - cell.base["taken"]) for cell in cells], ".0f")
         return f"{room}; for {lost} % of the time an SM has no CTA."
     parts = (
-        f"{span([100 * cell.base['beyond'][part] for cell in cells], '.1f')} % {words}"
+        f"{span([100 * cell.base['beyond'][part] for cell in cells], 'z.1f')} % {words}"
         for part, words in BEYOND.items()
     )
     return f"{room}. Lost are {', '.join(parts)}."

@@ -309,7 +309,7 @@ class Maker:
     ) -> tuple[list[Executed], Layout, SassKernel]:
         """Small launches of a dynamic kernel: its first cluster takes over all others."""
         launches: list[tuple[LaunchTrace, Problem]] = []
-        for length, heads in TAKEN_OVER:
+        for length, heads in TAKEN_OVER[family.causal]:
             problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
             (recorded,) = records(column, problem, lambda _: None)
             kernel = self.kernel(column, recorded.request)

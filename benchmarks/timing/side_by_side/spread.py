@@ -36,8 +36,13 @@ IN_TURN: Final[dict[bool, Batches]] = {False: ((1024, 3),), True: ((4096, 2),)}
 """Further ones of persistent CTAs. With a mask those of one launch see almost as many keys, so
 that what a key costs needs another length; without one, what a tile costs another number of them.
 """
-TAKEN_OVER: Final[Batches] = ((1024, 1), (1024, 2), (2048, 1))
-"""Lengths and heads of the launches that one cluster executes whole whose CTAs take over others."""
+TAKEN_OVER: Final[dict[bool, Batches]] = {
+    False: ((1024, 1), (1024, 2), (2048, 1)),
+    True: ((1024, 1), (1024, 2), (4096, 1)),
+}
+"""Lengths and heads of the launches that one cluster executes whole whose CTAs take over others.
+
+With a mask what a key costs needs the longer ones: by 2,048 a pair's came below its MMAs."""
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 from functools import cache
+from math import prod
 
 from ...contract import forms
 from ...contract.codes import (
@@ -38,6 +39,7 @@ class Events:
         """`names`: operation of each instruction."""
         self._recording, self._names = recording, names
         self._code = recording.assembled.code
+        self._cluster_size = prod(recording.request.cluster)
         self._sources = cache(self._sources_of)
 
     def _sources_of(self, index: int) -> list[tuple[int, int]]:
@@ -59,7 +61,8 @@ class Events:
         counts = int(row["n_destinations"]), int(row["n_sources"])
         notes = int(step["notes"][0]), int(step["notes"][1])
         rank = int(step["rank"])
-        found = Step(name, form, int(row["imm"]), counts, lanes, rank, notes, values)
+        imm, size = int(row["imm"]), self._cluster_size
+        found = Step(name, form, imm, counts, lanes, rank, notes, values, size)
         return MEANINGS[name](found)
 
 

@@ -24,6 +24,7 @@ class Step:
 
     Attributes:
         form: modifiers. sources: which source -> values of the active lanes.
+        cluster_size: CTAs of the cluster.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Step:
     rank: int
     notes: tuple[int, int]
     sources: dict[int, Values]
+    cluster_size: int = 1
 
     def place(self, which: int, offset: int | None = None) -> tuple[Place, ...]:
         """Places in shared memory that a source names, each once."""

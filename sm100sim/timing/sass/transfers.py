@@ -78,9 +78,15 @@ def lane_copies(step: Step) -> DynamicEvent:
 
 
 def cancel(step: Step) -> DynamicEvent:
-    """The answer to clusterlaunchcontrol.try_cancel."""
+    """The answer to clusterlaunchcontrol.try_cancel, to the asking CTA or all of its cluster.
+
+    Source: PTX ISA, "clusterlaunchcontrol.try_cancel": with `.multicast::cluster::all` each CTA's
+    mbarrier at the same offset hears of the 16 bytes that are written to that CTA.
+    """
     assert isinstance(step.form, forms.Cancel)
     places = step.place(1, step.form.bar_offset)
+    if step.form.everywhere:
+        places = tuple(Place(rank, p.offset) for p in places for rank in range(step.cluster_size))
     return DynamicEvent(Action.COPY_LOAD, step.lanes, places, size=16, detail=("cancel",))
 
 

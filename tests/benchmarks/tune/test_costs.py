@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from benchmarks.tune import costs
-from fa4_cute.host.ask.features import Features
-from fa4_cute.host.ask.problem import Problem
-from fa4_cute.host.choose.support import choose, require
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Scheduler
+
+RECORDS = costs.load()
+KNOWN = [kind for kind in costs.KINDS if "ptx" in RECORDS.get(kind.name, {})]
+"""Kinds whose records say of which PTX they are."""
 
 
 def test_the_table_is_that_of_the_records() -> None:
@@ -32,7 +34,8 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     with_all = {**record, "dynamic": draws}
     assert text.count("Costs(0, 10, 1536)") == 2
     assert costs.table_text({kind.name: with_all}).count("Costs(0, 10, 1536)") == 3
-    assert "dynamic" in costs.of_kind(kind)
+    found = {each.kernel: "dynamic" in costs.of_kind(each) for each in costs.KINDS}
+    assert found == {"2q": True, "pair": True, "1q": False}
     step = costs.DECODING[0]
     # The chip's own values come first; with more CTAs an exchange is taken for no sooner.
     exchange = [[9.0, 1632.4], [9.0, 1700.2], [9.0, -30.0]]
@@ -48,13 +51,7 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
 
 def test_a_kernel_whose_loop_without_a_mask_is_another_has_a_row_for_causal_launches() -> None:
     for kind in costs.KINDS:
-        dtype = {"bf16": "bf16", "fp8": "fp8_e4m3"}[kind.dtype]
-        num_qo = None if kind.kernel == "pair" else int(kind.kernel[0])
-        asked = Problem(
-            dtype, 32, 1024, 1024, 16, 16, kind.depth, kind.ov_depth, num_qo=num_qo,
-            features=Features(scheduler=Scheduler.TILE),
-        )  # fmt: skip
-        spec = require(choose(asked)).spec
+        spec = costs.spec_of(replace(kind, causal=False), "tile")
         apart = isinstance(spec, KernelSpec) and spec.masks_apart
         assert apart == (replace(kind, causal=True) in costs.KINDS), kind.name
 
@@ -68,3 +65,20 @@ def test_a_causal_row_stands_before_that_of_both() -> None:
     text = costs.table_text({k.name: {"name": k.name, **record} for k in (masked, plain)})
     row = 'PredictedRow("2q", 2, 64, 64,\n                 Costs(0, 1, 2048)'
     assert text.index(f"{row},\n                 causal=True),") < text.index(f"{row}),")
+
+
+def test_a_record_is_of_the_ptx_that_it_names() -> None:
+    kind = costs.KINDS[0]
+    record = {"tile": [], "persistent": [], "ptx": {"tile": "tile of now", "persistent": "old"}}
+    assert costs.stale(kind, record, lambda _, scheduler: f"{scheduler} of now") == ["persistent"]
+    assert costs.stale(kind, {"tile": []}, lambda _, scheduler: scheduler) == ["tile"]
+    again = costs.merged(record, {"persistent": [1], "ptx": {"persistent": "persistent of now"}})
+    assert (again["tile"], again["persistent"]) == ([], [1])
+    assert costs.stale(kind, again, lambda _, scheduler: f"{scheduler} of now") == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KNOWN, ids=lambda kind: kind.name)
+def test_records_are_of_the_kernels_of_now(kind: costs.Kind) -> None:
+    assert costs.stale(kind, RECORDS[kind.name]) == []

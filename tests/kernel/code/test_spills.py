@@ -157,6 +157,9 @@ EXHAUSTIVE = (
     ("1Q d128 fp8", "persistent tokens function"),
     ("2Q d192v128 fp8", "tokens persistent"),
     *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
+    # Pairs that are dynamic by themselves.
+    *product(("d256 fp8", "d512 fp8"), ("dynamic plain",)),
+    *product(("d256", "d512", "d256 fp8", "d512 fp8"), ("dynamic packed",)),
     *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
     *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),

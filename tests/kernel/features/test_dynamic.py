@@ -40,10 +40,15 @@ TWO_Q = dynamic("ragged causal", 128, num_qo=2)
 QUICK = dynamic("causal", 64, num_qo=2, heads=1, lengths=((600, 300),))
 PAIR = dynamic("ragged causal", 128, pair_cta=True, lengths=((600, 700), (0, 20), (40, 90)))
 D256 = dynamic("ragged causal", 256, heads=1)
+MLA = dynamic("ragged causal", 192, num_qo=2, head_dim_v=128, lengths=MIXED[:3])
+# Plain pairs, whose correction role writes O: several heads of several sequences.
+HEADS256 = dynamic("causal", 256, lengths=((300, 400),) * 2)
 CASES = (
     TWO_Q,
     PAIR,
     D256,
+    MLA,
+    HEADS256,
     dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2),
     dynamic("causal", 96, num_qo=2, lengths=((600, 700),) * 2),
 )
@@ -53,8 +58,9 @@ MORE = (
     dynamic("page64 split", 128, num_qo=1, lengths=((1, 1300), (1, 90), (1, 400))),
     dynamic("ragged causal", 512, heads=1, lengths=((150, 600), (0, 20), (70, 90))),
     dynamic("page16 causal", 256, lengths=((300, 700), (300, 40))),
-    # Plain pairs, whose correction role writes O.
     dynamic("causal", 256, heads=1, lengths=((600, 300),)),
+    dynamic("causal", 256, heads=4, lengths=((300, 400),) * 2, dtype=FP8),
+    dynamic("causal", 512, heads=4, lengths=((200, 300),) * 2),
     dynamic("causal", 512, lengths=((300, 600),)),
     dynamic("tokens ragged causal", 128, dtype=FP8, pair_cta=True),
     dynamic("causal", 192, num_qo=2, head_dim_v=128),
@@ -77,9 +83,10 @@ def test_bits_are_those_of_a_fixed_order(case: Case) -> None:
             assert torch.equal(x, y)
 
 
-def test_packed_sequences_take_it_by_themselves() -> None:
+@pytest.mark.parametrize("case", [TWO_Q, *also(MLA, D256)], ids=str)
+def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
     """On a device of 3 SMs: numbers are those of float64, and bits those of a CTA for each."""
-    alone = replace(TWO_Q, features=TWO_Q.features - {"dynamic"})
+    alone = replace(case, features=case.features - {"dynamic"})
     with mock.patch.object(request, "num_sms_of", return_value=SMS):
         assert asked_by(alone)[1].variant.scheduler is Scheduler.DYNAMIC
         found = checked(run(alone))

@@ -13,12 +13,15 @@ from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs, PredictedRow
+from fa4_cute.plan.launch import sm100_selection
 from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import (
     AHEAD,
+    AHEAD_BY_TILES,
     BlackwellSpec,
     QueryTileLoad,
     SchedulerChoice,
+    choose_blackwell_scheduler,
 )
 from fa4_cute.plan.spec.variant import Scheduler
 
@@ -116,6 +119,43 @@ def test_dynamic_ctas_are_taken_where_they_are_clearly_ahead_of_both_others() ->
     assert "dynamic" not in even.text
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
+@pytest.mark.parametrize("dim", [256, 512])
+def test_pairs_are_dynamic_from_some_thousand_keys_on(dim: int, dtype: str) -> None:
+    def taken(length: int, *, causal: bool = True) -> SchedulerChoice:
+        heads = 2048 // dim
+        found = chosen(dtype=dtype, batch=32768 // length, seqlen_q=length, seqlen_k=length,
+                       num_q_heads=heads, num_kv_heads=heads, head_dim=dim, head_dim_v=dim,
+                       causal=causal).scheduler  # fmt: skip
+        assert found is not None
+        return found
+
+    for length in (4096, 8192, 16384):
+        found = taken(length)
+        assert found.scheduler is Scheduler.DYNAMIC
+        assert f"{found.dynamic_cycles:,} with dynamic ones" in found.text
+    for found in (taken(1024), taken(2048), taken(4096, causal=False)):
+        assert (found.scheduler, found.dynamic_cycles) == (Scheduler.PERSISTENT, 0)
+
+
+@pytest.mark.parametrize(
+    ("per_keys", "best"), [(16384, Scheduler.DYNAMIC), (16383, Scheduler.TILE)]
+)
+def test_less_of_a_lead_is_enough_where_a_key_costs_the_same(
+    per_keys: int, best: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Query tiles make 2 % of it, which what a key costs elsewhere might be off by."""
+    row = PredictedRow("2q", 2, 128, 128, Costs(0, 9000, 16384), Costs(5000, 50000, 16384),
+                       Costs(5000, 5000, per_keys))  # fmt: skip
+    monkeypatch.setattr(sm100_selection, "PREDICTED", (row,))
+    problem = replace(SHORT, batch=1, seqlen_q=24576, seqlen_k=24576, causal=True)
+    found = choose_blackwell_scheduler(spec_of(causal=True, num_qo=2), problem.sizes, 148)
+    assert found is not None
+    assert AHEAD < found.dynamic_cycles / found.tile_cycles < AHEAD_BY_TILES
+    assert found.dynamic_cycles < AHEAD * found.persistent_cycles
+    assert found.scheduler is best
+
+
 PACKED = Features(ragged_q=True, ragged_k=True)
 
 
@@ -129,6 +169,8 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
     with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
     assert with_lse.spec.variant.scheduler is Scheduler.DYNAMIC
+    pairs = chosen(features=PACKED, causal=True, head_dim=256, head_dim_v=256)
+    assert pairs.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
     for change in (
         {"causal": False},
         {"batch": 2, "num_q_heads": 8, "num_kv_heads": 8},
@@ -138,7 +180,7 @@ def test_causal_packed_sequences_are_handed_out() -> None:
         {"pair_cta": True},
         {"num_qo": 1},
         {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
-        {"head_dim": 256, "head_dim_v": 256, "num_qo": None},
+        {"head_dim": 256, "head_dim_v": 256, "num_qo": None, "causal": False},
     ):
         found = chosen(**{"features": PACKED, "causal": True, "num_qo": 2, **change})
         assert (found.spec.variant.scheduler, found.scheduler) == (Scheduler.TILE, None)

@@ -11,6 +11,8 @@ import pytest
 
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.report import Report
+from sm100sim.timing.chips import load_chip
+from sm100sim.timing.model import run_cluster
 from sm100sim.timing.records import Action, LaunchTrace, SassKernel, WarpStream
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher, traced
@@ -313,3 +315,35 @@ END:
         if e >= 0 and kernel.instructions[k].opcode in ("UTMACMDFLUSH", "UTCBAR")
     ]
     assert ran == [("UTMACMDFLUSH", Action.BULK_COMMIT), ("UTCBAR", Action.MMA_COMMIT)]
+
+
+def test_every_cta_of_a_cluster_goes_on_when_the_answer_for_all_is_there() -> None:
+    """CTA 0 asks for both, and each waits for the bytes on its own barrier."""
+    body = """
+mov.u32 %r6, dyn;
+mov.u32 %r2, %tid.x;
+setp.ne.u32 %q1, %r2, 0;
+@%q1 bra READY;
+mbarrier.init.shared.b64 [%r6], 1;
+fence.mbarrier_init.release.cluster;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r6], 16;
+READY: barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+mov.u32 %r5, %cluster_ctarank;
+or.b32 %r4, %r5, %r2;
+setp.ne.u32 %q2, %r4, 0;
+@%q2 bra W;
+add.u32 %r7, %r6, 16;
+clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%r7], [%r6];
+W: mbarrier.try_wait.parity.shared.b64 %q3, [%r6], 0;
+@%q3 bra D;
+bra W;
+D: st.global.b32 [%p0], %r2;
+"""  # noqa: E501
+    out = np.zeros(32, np.uint32)
+    pair: dict[str, Any] = {"grid": (2, 1, 1), "cluster": (2, 1, 1), "block": 32}
+    launched, kernel, _ = followed(body, out, smem=256, shared=SMEM, **pair)
+    (trace,) = traced(kernel, launched).traces
+    assert sum(event.detail == ("cancel",) for event in trace.events) == 1
+    draw = load_chip("b200").draw(0)
+    assert run_cluster(trace, draw).cycles > draw["copy_latency"]

@@ -9,7 +9,7 @@ from sm100sim.contract import forms
 from sm100sim.contract.codes import WINDOW_RANK_SHIFT, CopyFlag
 from sm100sim.timing.records import Place
 from sm100sim.timing.sass.steps import Step
-from sm100sim.timing.sass.transfers import tensor
+from sm100sim.timing.sass.transfers import cancel, tensor
 
 TO, BARRIER = 1024, 2048
 
@@ -33,3 +33,19 @@ def test_which_barriers_hear_of_a_copy(flags: int, mask: int, signalled: list[in
     event = tensor(step)
     assert event.objects == tuple(Place(rank, BARRIER) for rank in signalled)
     assert (event.size, event.shape) == (4096, (16, 256))
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "cluster_size", "signalled"),
+    [(False, 1, [1]), (False, 2, [1]), (True, 2, [0, 1]), (True, 4, [0, 1, 2, 3])],
+)
+def test_which_barriers_hear_of_the_answer_to_a_try_cancel(
+    everywhere: bool, cluster_size: int, signalled: list[int]
+) -> None:
+    """CTA 1 asks; an answer to all of its cluster counts on the barrier of each of them."""
+    sources = {1: np.array([1 << WINDOW_RANK_SHIFT | BARRIER], np.uint64)}
+    form = forms.Cancel(everywhere=everywhere, bar_offset=8)
+    step = Step("TRY_CANCEL", form, 0, (0, 2), 1, 1, (0, 0), sources, cluster_size)
+    event = cancel(step)
+    assert event.objects == tuple(Place(rank, BARRIER + 8) for rank in signalled)
+    assert event.size == 16
