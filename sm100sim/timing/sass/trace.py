@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ...contract.codes import SMEM_RESERVED
 from ...crew.recording import Recording, reads_parameter
 from ...layouts.tensor_map import TensorMap
+from ..lane_loops import unrolled
 from ..records import (
     Action,
     ClusterTrace,
@@ -27,7 +28,6 @@ from ..records import (
 )
 from .events import Events
 from .kinds import ACCESSES
-from .lane_loops import unrolled
 from .relation import Related
 from .script import BRANCH, Letter, Program
 from .walk import Walker, Way

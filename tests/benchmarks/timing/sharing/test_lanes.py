@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.timing.questions import Question
-from benchmarks.timing.replayed import clocked, draw_for
+from benchmarks.timing.replayed import clocked, draw_for, trace_of
 from benchmarks.timing.sharing import lanes, tiles
 from benchmarks.timing.sharing.lanes import Chased, Copied
 from testing.hardware.simulate import simulate
@@ -55,3 +55,12 @@ def test_mbarriers_of_lanes_take_turns(question: Question) -> None:
     short, long = clocked(question, draw_for(question))
     one = (long - short) / (question.counts[1] - question.counts[0])
     assert 0.5 < one / SAID[question.name]["one"] < 1
+
+
+@pytest.mark.parametrize(("lanes_", "counts"), [(1, 1), (8, 2), (18, 2)])
+def test_lanes_that_initialise_of_sm_90a(lanes_: int, counts: int) -> None:
+    """Two steps in each of four rounds, and machine code as ptxas makes it."""
+    trace = trace_of(lanes.initialised(lanes_, counts), 2)
+    (stream,) = trace.streams
+    ran = [trace.kernel.instructions[k].mnemonic for k in stream.order]
+    assert ran.count("SYNCS.EXCH.64") == 4 * 2 * lanes_

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.timing.replayed import trace_of
-from benchmarks.timing.sharing.lanes import initialised
+from sm100sim.timing.lane_loops import unrolled
 from sm100sim.timing.records import Action, ClusterTrace, DynamicEvent, Place
-from sm100sim.timing.sass.lane_loops import unrolled
 from testing.clocked import Program, op
 
 
@@ -49,12 +47,3 @@ def test_a_turn_for_each_mbarrier_and_in_front_for_each_count() -> None:
 def test_what_is_no_such_loop_stays(trace: ClusterTrace) -> None:
     (stream,) = unrolled(trace).streams
     assert stream.order.tolist() == [0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(("lanes", "counts"), [(1, 1), (8, 2), (18, 2)])
-def test_lanes_that_initialise_of_sm_90a(lanes: int, counts: int) -> None:
-    """Two steps in each of four rounds, and machine code as ptxas makes it."""
-    trace = trace_of(initialised(lanes, counts), 2)
-    (stream,) = trace.streams
-    ran = [trace.kernel.instructions[k].mnemonic for k in stream.order]
-    assert ran.count("SYNCS.EXCH.64") == 4 * 2 * lanes

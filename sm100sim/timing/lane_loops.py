@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..records import Action, ClusterTrace, DynamicEvent, Indices, SassKernel, WarpStream
+from .records import Action, ClusterTrace, DynamicEvent, Indices, SassKernel, WarpStream
 
 MODIFIERS = ("U", "ANY")
 """Of the branch that goes back."""
