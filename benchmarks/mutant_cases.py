@@ -95,7 +95,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(LAST, 128, ((300, 70),), 1, num_qo=1),
     ),
     "2q-masks-apart": (
-        dense(300, 760, 64, growth=0.016), dense(600, 70, 64), dense(200, 640, 64, growth=0.016),
+        dense(300, 760, 64, growth=0.016),
+        dense(600, 70, 64),
+        dense(200, 640, 64, growth=0.016),
+        dense(100, 1790, 64, growth=0.016),
     ),
     "pair256-persistent": (
         featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),

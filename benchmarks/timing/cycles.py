@@ -66,8 +66,12 @@ Call = Callable[[], Any]
 class Stamps:
     """Reads the clock of every SM before and behind a call."""
 
-    def __init__(self, sms: int) -> None:
-        """Load the kernel that reads clocks; one CTA lies on each of `sms` SMs."""
+    def __init__(self, sms: int, flush: Call = lambda: None) -> None:
+        """Load the kernel that reads clocks; one CTA lies on each of `sms` SMs.
+
+        What lies between two of them without a kernel is taken off. They have to be enqueued behind
+        a flush, as with a kernel: without one the second is late by the host's time to enqueue it.
+        """
         self._folder = tempfile.TemporaryDirectory()
         image = Path(self._folder.name) / "stamp.ptx"
         image.write_bytes(STAMP.encode() + b"\0")
@@ -79,7 +83,13 @@ class Stamps:
         launcher = Launcher(image.parent)
         self._runs = [launcher.prepared(launch, {"to": t.data_ptr()}) for t in self._kept]
         self._empty = 0.0
-        self._empty = median(self.around(lambda: None)[0] for _ in range(10))
+        self.bare = median(self.around(lambda: None)[0] for _ in range(10))
+        self._empty = median(self.around(lambda: None, flush)[0] for _ in range(10))
+
+    @property
+    def empty(self) -> float:
+        """Cycles between two readings of the clock without a kernel."""
+        return self._empty
 
     def around(self, call: Call, flush: Call = lambda: None) -> tuple[float, float]:
         """Cycles that a call takes, and MHz at which they passed.
@@ -230,8 +240,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     asked.left = lambda: asked.seconds - (time.monotonic() - start)
     asked.flush = Flush(cold=True)
-    stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count)
-    found: dict[str, Any] = {"card": card(), "rounds": asked.rounds, "rows": []}
+    stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count, asked.flush)
+    found: dict[str, Any] = {
+        "card": card(), "rounds": asked.rounds, "empty": stamps.empty,
+        "empty_without_flush": stamps.bare, "rows": [],
+    }  # fmt: skip
     parts = [gemms] * (asked.gemm is not None) + [judges] * (asked.judges is not None)
     parts += [attention] * (asked.attention is not None) + [streams] * asked.streams
     for part in parts:

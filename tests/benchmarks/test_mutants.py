@@ -161,6 +161,7 @@ OWN: dict[str, set[str]] = {
 """The last has no statement at fault that its base has not: it only does less."""
 LACKS = {
     "2q-persistent-plain": {"drop-fence-proxy"}, "pair256-persistent-plain": {"drop-fence-proxy"},
+    "1q-last": {"drop-fence-proxy"},
 }  # fmt: skip
 """They write O from the registers, without a copy that would read shared memory."""
 

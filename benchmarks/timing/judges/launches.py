@@ -33,8 +33,9 @@ from benchmarks.hopper.times.record_fa4 import (
 )
 from benchmarks.hopper.times.recorded import Recorded, save
 from benchmarks.timing.attention_traces import busiest, persistent
+from benchmarks.timing.gemms import Gemm
 from benchmarks.timing.judges import our_variants
-from benchmarks.timing.judges.cases import CASES, OURS, Attention, Case
+from benchmarks.timing.judges.cases import CASES, OURS, QUACK, Attention, Case, Product
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
 from sm100sim.crew.recording import recording
 from sm100sim.launch_request import LaunchRequest
@@ -86,6 +87,17 @@ def triton_ptxas() -> str:
     return str(get_ptxas(CAPABILITY).path)
 
 
+def _quack(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
+    from benchmarks.timing.record_gemm import launches_of
+
+    problem = case.problem
+    if not isinstance(problem, Product):
+        raise ValueError(f"{case.name}: not a product")
+    with launches_of(Gemm(problem.m, problem.n, problem.k, **case.options), t) as (request, found):
+        _cubins.update(found)
+    return request, _cubins[request.ptx]
+
+
 def heard(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
     """The launch that a case asks for, which is not made, and its cubin.
 
@@ -99,6 +111,8 @@ def heard(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
     if case.family.startswith("Triton"):
         (request,) = _triton(case, t)
         return request, assembled(request.ptx, ARCH, ptxas=triton_ptxas())
+    if case.family == QUACK:
+        return _quack(case, t)
     from benchmarks.timing.judges.cutlass_programs import PROGRAMS
 
     with cuda_tensors_on_host(SMS), overheard() as (requests, cubins):
@@ -125,12 +139,17 @@ def record(case: Case) -> tuple[Recorded, str, bytes]:
 
 
 def period(case: Case, request: LaunchRequest) -> int:
-    """After how many clusters they are alike again: those of a head where a mask makes them differ.
+    """After how many clusters they are alike again: those of a head where they differ.
 
-    Of persistent ones, as many as the SMs hold, the busiest of four stands for all.
+    A mask makes them differ, and rows of queries that are no multiple of a CTA's: this package's
+    last CTA of a head has fewer. Of persistent ones, as many as the SMs hold, the busiest of four
+    stands for all.
     """
-    causal = isinstance(case.problem, Attention) and case.problem.causal
-    return request.grid[0] // request.cluster[0] if causal else 1
+    problem = case.problem
+    unlike = isinstance(problem, Attention) and (
+        problem.causal or (case.family == OURS and problem.length % request.grid[0] > 0)
+    )
+    return request.grid[0] // request.cluster[0] if unlike else 1
 
 
 def code_of(case: Case, request: LaunchRequest, cubin: bytes) -> SassKernel:
@@ -185,7 +204,8 @@ def alike(launch: LaunchTrace, apart: int) -> LaunchTrace:
     """Return a launch whose clusters repeat themselves after so many."""
     every = range(prod(launch.grid) // prod(launch.cluster))
     traces = tuple(
-        replace(trace, clusters=tuple(every[trace.clusters[0] :: apart])) for trace in launch.traces
+        replace(trace, clusters=tuple(k for first in trace.clusters for k in every[first::apart]))
+        for trace in launch.traces
     )
     return replace(launch, traces=traces)
 
@@ -199,13 +219,13 @@ def begin() -> None:
     activate(capability=CAPABILITY, sm_count=SMS)
 
 
-def asked_for(told: str | None) -> tuple[Path, list[Case]]:
+def asked_for(told: str | None, offered: Sequence[Case] = CASES) -> tuple[Path, list[Case]]:
     """Return the folder and the cases of the command line, whose help says what ``told`` says."""
     parser = argparse.ArgumentParser(description=(told or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="regular expression over names of cases")
     asked = parser.parse_args()
-    return asked.folder, [case for case in CASES if re.search(asked.only, case.name)]
+    return asked.folder, [case for case in offered if re.search(asked.only, case.name)]
 
 
 def main() -> None:

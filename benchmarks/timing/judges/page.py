@@ -27,6 +27,8 @@ FEWEST_TO_MOST: Final = range(1, 5)
 TARGET, WORST = 0.05, 0.12
 LATER: Final = PREDICTED.with_name("later.json")
 WHAT_IF: Final = PREDICTED.with_name("what_if.json")
+FIRST: Final = PREDICTED.parent.with_name("h200_cycles_first.json")
+"""The measurement of 22 November, whose zero was too high: what the what-ifs were asked beside."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def page(
         "Written by `python -m benchmarks.timing.judges.page`. Measured:",
         "`python -m benchmarks.timing.cycles`, which reads every SM's clock before and behind a",
         "kernel. Predicted: `python -m benchmarks.timing.judges.predictions`, kept in",
-        "`benchmarks/timing/judges/predicted.json` before the first measurement; bands are those",
+        "`benchmarks/timing/judges/predicted.json` before the measurement; bands are those",
         "of draws. The L2 holds nothing of a kernel when it begins. No value is fitted to these.",
         "", "Kernels: this package's and variants of it (tiles, slots, registers, warp groups),",
         "those of PyPI flash-attn-4 and quack-kernels, the Hopper examples of NVIDIA/cutlass, and",
@@ -214,6 +216,12 @@ def page(
     return "\n".join([*lines, ""])
 
 
+def what_if_measured() -> dict[str, float]:
+    """Cycles by case of the first measurement."""
+    rows = json.loads(FIRST.read_text())["rows"]
+    return {f"{row['runner']}: {row['name']}": row["cycles"] for row in rows if "cycles" in row}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
     if len(arguments) not in FEWEST_TO_MOST:
@@ -225,9 +233,8 @@ def main(arguments: Sequence[str]) -> int:
     first, later = (*given, *(PREDICTED, LATER)[len(given) :])
     cases, failed = joined(json.loads(first.read_text()), rows)
     again, _ = joined(json.loads(later.read_text()), rows) if later.is_file() else ([], [])
-    chip = {f"{row['runner']}: {row['name']}": row["cycles"] for row in rows if "cycles" in row}
     tried = json.loads(WHAT_IF.read_text())
-    more = section(tried, chip, AIM) if set(tried["cases"]) <= chip.keys() else ()
+    more = section(tried, what_if_measured(), AIM) if rows else ()
     text = page(cases, failed, measured.get("card", {}), again, more)
     Path(arguments[0]).write_text(text)
     return 0

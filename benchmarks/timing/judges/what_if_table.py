@@ -11,11 +11,11 @@ TWO_STAGES: Final = ("Triton", "2 stages")
 AIM: Final = "Triton attention: Triton attention d128-2048 128 × 64, 2 stages, 8 warps"
 FEWER: Final = "d64-1024 fewer consumers"
 TEXT: Final = """
-What one mechanism or one value would make of {count} cases whose kernels are still those that
-were measured (`python -m benchmarks.timing.judges.what_if`). Each value is moved until Triton's
+What one mechanism or one value made of {count} cases of the first measurement, in the machine as it
+was then (`python -m benchmarks.timing.judges.what_if`). Each value is moved until Triton's
 attention of 128 × 64 with two stages and 8 warps takes the chip's cycles, or to the value in
-brackets, which does not reach them. None of it is in the machine: it says which causes the
-measured cycles leave possible.
+brackets, which does not reach them. It said which causes the measured cycles leave possible; the
+first of them was asked of a chip since, and is in the machine.
 """
 HEAD: Final = (
     "| what | value | six of two stages: mean | worst | fewer consumers | other cases: mean | "

@@ -1,8 +1,8 @@
 """Asks a Hopper GPU what its SMs share.
 
-python -m benchmarks.timing.sharing RESULTS.json [skews | starts]     on a machine with a GPU
+python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-With "skews" or "starts" it asks the questions of that module and no others.
+MODULE: skews, starts, cold, lanes or tiles; then the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import skews, starts
+from benchmarks.timing.sharing import cold, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -26,9 +27,11 @@ from benchmarks.timing.sharing.operands import (
     questions,
 )
 from benchmarks.timing.sharing.pairs import COUNTS, PAIRS, Pair, one_of
-from testing.hardware.device import Device
+from testing.hardware.device import Device, DeviceError
 
 PERCENT = (0, 5, 50, 95, 100)
+EVICTING = 1 << 28
+"""Bytes that are written before a launch that is to find nothing in the L2."""
 
 
 def arrivals(device: Device, pair: Pair) -> dict[str, Any]:
@@ -88,12 +91,56 @@ def begins(device: Device) -> Iterator[dict[str, Any]]:
         yield starts.answer(asked, first, last, found)
 
 
+def evicting(device: Device) -> Any:
+    """Memory that is written over before a launch.
+
+    Raises:
+        DeviceError: there is none.
+    """
+    code, place = device.cu.cuMemAlloc(EVICTING)
+    if int(code):
+        raise DeviceError(code.name)
+    return place
+
+
+def from_memory(device: Device) -> Iterator[dict[str, Any]]:
+    """Copies and stores whose rows are in no cache, and beside them some that are in the L2."""
+    place = evicting(device)
+    asked: tuple[cold.Cold | cold.Stores, ...] = (*cold.cold_questions(), *cold.store_questions())
+    for question in asked:
+        device.cu.cuMemsetD8(place, 1, EVICTING)
+        (found, *_) = device.run(question.case())
+        yield cold.answer(question, found)
+
+
+def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
+    """mbarriers, copies and loads of lanes."""
+    place = evicting(device)
+    for question in lanes.QUESTIONS:
+        yield answered(question, device.run)
+    for asked in lanes.questions():
+        device.cu.cuMemsetD8(place, 1, EVICTING)
+        (found, *_) = device.run(asked.case())
+        yield asked.answer(found)
+
+
+def rated(which: str, gpcs: list[list[int]]) -> tuple[Sharing, ...]:
+    """Questions about operands: of a module, or those of `operands`."""
+    if which == "tiles":
+        return tiles.questions()
+    return skews.questions(gpcs) if which == "skews" else questions(gpcs)
+
+
 def main(path: str, which: str = "") -> int:
     """Ask everything, or the questions of one module; returns the exit status."""
     device, out = Device(), Path(path)
     if which == "starts":
         kept = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
         out.write_text(json.dumps(kept) + "\n")
+        return 0
+    if which in ("cold", "lanes"):
+        answers = [*(from_memory if which == "cold" else of_lanes)(device)]
+        out.write_text(json.dumps({**device.describe(), "answers": answers}, indent=1) + "\n")
         return 0
     found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}
     for pair in () if which else PAIRS:
@@ -102,8 +149,7 @@ def main(path: str, which: str = "") -> int:
     found["gpcs"] = gpcs_of(device)
     (first,) = device.run(Sharing("", (64, 64), in_a_row(1)).case(SLOTS))
     found["sms of CTAs"] = first.reshape(SMS, -1)[:, 0].tolist()
-    ask = skews.questions if which else questions
-    for asked in ask(found["gpcs"]):
+    for asked in rated(which, found["gpcs"]):
         found["rates"].append(rates(device, asked, found["gpcs"]))
         out.write_text(json.dumps(found, indent=1) + "\n")
     return 0

@@ -109,12 +109,13 @@ def measure(folder: Path, out: Path) -> None:
     from benchmarks.hopper.times.launcher import Launcher
     from benchmarks.hopper.times.recorded import load
     from benchmarks.hopper.times.timing import Flush
-    from benchmarks.timing.judges.cases import CASES, ROUNDED
+    from benchmarks.timing.judges.cases import ROUNDED
+    from benchmarks.timing.waits.cases import WAITED
 
     said = json.loads((folder / "machine.json").read_text())
     launches, launcher, flush = load(folder), Launcher(folder), Flush(cold=True)
     found: dict[str, Any] = {"card": card(), "kernels": {}}
-    for case in (case for case in CASES if case.name in launches):
+    for case in (case for case in WAITED if case.name in launches):
         torch.manual_seed(1)
         known = said[case.name]
         shape = (known["written"], known["warps"], RECORDS, WORDS)

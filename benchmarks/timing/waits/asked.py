@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.hopper.times.record_fa4 import APART, recorded, side_of
 from benchmarks.hopper.times.recorded import Recorded, save
-from benchmarks.timing.judges.cases import OURS, Attention, Case
+from benchmarks.timing.judges.cases import OURS, QUACK, Attention, Case
 from benchmarks.timing.judges.launches import (
     ARCH,
     alike,
@@ -33,6 +33,7 @@ from benchmarks.timing.judges.launches import (
     tensors_of,
     triton_ptxas,
 )
+from benchmarks.timing.waits.cases import WAITED
 from benchmarks.timing.waits.records import RECORDS, WAITS, WORDS, Record, Waits, counted, decoded
 from benchmarks.timing.waits.rewrite import KINDS, rewritten
 from sm100sim.launch_request import LaunchRequest
@@ -48,17 +49,6 @@ from sm100sim.timing.sass.trace import traced
 
 CTAS: Final = 64
 """That write, at least; fewer where a launch has no more."""
-NAMES: Final = (
-    "Triton attention d128-2048 128 × 64, 2 stages, 4 warps",
-    "Triton attention d128-2048 128 × 64, 2 stages, 8 warps",
-    "Triton attention d128-2048 128 × 64, 3 stages, 8 warps",
-    "Triton GEMM, boxes 4096x4096x4096 128 × 128, 2 stages, 4 warps",
-    "Triton GEMM, boxes 4096x4096x4096 128 × 128, 3 stages, 4 warps",
-    "Triton GEMM, pointers 4096x4096x4096 128 × 128, 2 stages, 4 warps",
-    "fa4_cute d64-1024 fewer consumers",
-    "fa4_cute d64-1024 one tile a CTA",
-)  # fmt: skip
-"""Cases that are missed, and beside them some that are not."""
 CHIP: Final = "h200"
 
 
@@ -85,7 +75,7 @@ class Asked:
 
 
 def _assembler(case: Case) -> str | None:
-    return None if case.family == OURS else triton_ptxas()
+    return triton_ptxas() if case.family.startswith("Triton") else None
 
 
 def ask(case: Case, apart: int = 0) -> Asked:
@@ -100,7 +90,10 @@ def ask(case: Case, apart: int = 0) -> Asked:
     step = max(prod(request.grid) // CTAS, 1)
     # Triton's barriers follow one another; ours are the turns that consumers take.
     kinds = [kind for kind in KINDS if case.family == OURS or kind != "barrier"]
-    changed = rewritten(request.ptx, warps=warps, records=RECORDS, step=step, kinds=kinds)
+    changed = rewritten(
+        request.ptx, warps=warps, records=RECORDS, step=step, kinds=kinds,
+        peeks=case.family == QUACK,
+    )  # fmt: skip
     size = -(-prod(request.grid) // step) * warps * RECORDS * WORDS
     t[WAITS] = torch.zeros(size + apart, dtype=torch.int32)[apart:]
     params = (*request.params, struct.pack("<Q", t[WAITS].data_ptr()))
@@ -171,13 +164,12 @@ def record(case: Case) -> tuple[Recorded, str, bytes, dict[str, Any]]:
 
 def main() -> None:
     """Rewrite the kernels and ask the machine."""
-    folder, cases = asked_for(__doc__)
+    folder, cases = asked_for(__doc__, WAITED)
     begin()
     launches, images, found = {}, {}, {}
     for case in cases:
-        if case.name in NAMES:
-            launches[case.name], image, images[image], found[case.name] = record(case)
-            print(case.name, len(found[case.name]["sites"]), "waits", flush=True)
+        launches[case.name], image, images[image], found[case.name] = record(case)
+        print(case.name, len(found[case.name]["sites"]), "waits", flush=True)
     save(folder, launches, images)
     (folder / "machine.json").write_text(json.dumps(found) + "\n")
 

@@ -110,13 +110,15 @@ setp.gt.and.u32 %w_may, %w_left, 1, %w_who;
 
 
 def rewritten(
-    ptx: str, *, warps: int, records: int, step: int = 1, kinds: Collection[str] = tuple(KINDS)
-) -> Rewritten:
+    ptx: str, *, warps: int, records: int, step: int = 1, kinds: Collection[str] = tuple(KINDS),
+    peeks: bool = False,
+) -> Rewritten:  # fmt: skip
     """Return a module of one kernel that writes `records` of each warp of every `step`th CTA.
 
     Args:
         ptx: the module. warps: of a CTA. records: that a warp has room for. step: as above.
         kinds: of `KINDS`; each record takes a warp some 30 cycles.
+        peeks: a try_wait that no loop is around only looks, and is left alone.
 
     Raises:
         ValueError: a wait stands in no loop of a known form, or there is no kernel.
@@ -133,7 +135,12 @@ def rewritten(
         if _RETURN.match(lines[k]):
             before[k] = _end()
         if kind := _kind(lines[k], kinds):
-            first, last = _loop(lines, k) if kind == "mbarrier" else (k, k)
+            try:
+                first, last = _loop(lines, k) if kind == "mbarrier" else (k, k)
+            except ValueError:
+                if not peeks:
+                    raise
+                continue
             before[first], behind[last] = "mov.u32 %w_1, %clock;", _behind(len(sites))
             sites.append(Site(kind, k + 1, lines[k].strip()[:100]))
     out = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...contract.codes import ArriveFlag, Space, Transaction, WaitFlag
 from ...contract.forms import Mbarrier
-from ...ptx.program import Instr, Operand, Sink
+from ...ptx.program import Imm, Instr, Operand, Sink
 from ..addressing import place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
 
@@ -141,6 +141,8 @@ def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
     slot, offset, bits = place(lo, ins.operands[1], space)
     if len(ins.operands) == 4:  # time limit in ns: suspended waits end when nothing else can move
         lo.src(ins.operands[3], 32)
+    if parity and isinstance(ins.operands[2], Imm) and ins.operands[2].value not in (0, 1):
+        raise lo.fail(f"parity {ins.operands[2].value}: as an immediate it is 0 or 1 (ptxas)")
     wanted = lo.src(ins.operands[2], 32 if parity else 64)
     flags = WaitFlag.TRY * attempt | WaitFlag.PARITY * parity
     flags |= WaitFlag.RELAXED * relaxed | WaitFlag.WIDE * wide

@@ -65,6 +65,21 @@ def _memory_cycles(
     return cycles
 
 
+def _memory_latency(event: DynamicEvent, draw: Draw) -> float:
+    """Cycles until memory has answered, of rows of which one sharer's are fresh.
+
+    What is waited for is spread over all who ever ask. Where a chip says what copies wait for
+    (`copy_memory_latency`) all who share rows do: they ask while those of the first are under way,
+    and cannot get ahead of it. An H200's SM that is alone waits 673 cycles longer for 2 boxes of 64
+    rows of memory than for those of the L2; where 16 SMs copy the same step by step each waits 742
+    to 764, and where all do 679 (sharing/cold.py).
+    """
+    own = draw.values.get("copy_memory_latency")
+    if own is None or event.kind is Action.GLOBAL:
+        return event.fresh * draw["hbm_latency"]
+    return own if event.fresh else 0
+
+
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
     return lambda event, draw: Happening(action, event.count, event.size)
 
@@ -105,7 +120,7 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
         each = draw[f"copy_{'short_' * (row_bytes <= SHORT_ROW_BYTES)}row_cycles"]
         service = max(service, rows * -(-row_bytes // ROW_BYTES) * each)
     near = "shared" in event.detail
-    latency = draw["copy_latency"] + event.fresh * draw["hbm_latency"]
+    latency = draw["copy_latency"] + _memory_latency(event, draw)
     return Happening(
         "copy load",
         size=event.size,
@@ -166,7 +181,7 @@ def _global(event: DynamicEvent, draw: Draw) -> Happening:
 def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
     memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh, "l2_lane_bytes")
     latency, passes = draw["global_latency"], max(event.wavefronts, 1)
-    latency += event.fresh * draw["hbm_latency"]
+    latency += _memory_latency(event, draw)
     return Happening("lane copy", latency=latency, passes=passes, memory=memory)
 
 

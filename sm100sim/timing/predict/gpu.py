@@ -106,7 +106,8 @@ def time_launch(
         turns = Residents(copies, held, gap)
         each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
         work = finish([each[k] for k in order], groups, 0)
-    moved = _moving(draw, hbm_bytes + traffic.read, traffic.written)
+    dirty = draw.values.get("l2_dirty_bytes", 0) if cold else 0
+    moved = _moving(draw, hbm_bytes + traffic.read, traffic.written, dirty)
     return LaunchTime(
         draw["launch_cycles"] + max(work, moved),
         parts,
@@ -116,10 +117,15 @@ def time_launch(
     )
 
 
-def _moving(draw: Draw, read: float, written: float) -> float:
-    """Cycles in which memory moves so many bytes; the last ones that are written stay in the L2."""
+def _moving(draw: Draw, read: float, written: float, dirty: float = 0) -> float:
+    """Cycles in which memory moves so many bytes.
+
+    `dirty`: bytes in the L2 that somebody wrote before: they have to go as others come. In the end
+    as many of the launch's own stay there, as far as it writes.
+    """
     gbytes = read / draw["hbm_gbytes"]
-    written = max(written - draw.values.get("l2_kept_bytes", 0), 0)
+    if moved := read + written:
+        written += min(dirty, moved) - min(written, dirty * written / moved)
     gbytes += written / draw["hbm_write_gbytes"] if written else 0
     return gbytes * draw["clock_mhz"] / 1e3
 

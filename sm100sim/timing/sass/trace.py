@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ...contract.codes import SMEM_RESERVED
 from ...crew.recording import Recording, reads_parameter
 from ...layouts.tensor_map import TensorMap
+from ..lane_loops import unrolled
 from ..records import (
     Action,
     ClusterTrace,
@@ -109,7 +110,7 @@ class Matcher:
             for at, moved in self._moved(of, script, way).items():
                 events[at] = table.setdefault(moved, len(table))
             streams.append(WarpStream(int(warp) >> 16, int(warp) & 0xFFFF, way.order, events))
-        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines)
+        return unrolled(ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines))
 
     def _moved(
         self, steps: Steps, script: Sequence[Letter], way: Way

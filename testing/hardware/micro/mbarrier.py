@@ -122,7 +122,30 @@ def _random(seed: int) -> list[Step]:
     return steps
 
 
+PARITIES = (0, 1, 2, 3, 6, 7, 0x80000000, 0x80000001, 0xFFFFFFFF)
+"""Of a wait; the ISA knows 0 and 1. An immediate of another value is refused by ptxas."""
+
+
+def _parity(value: int) -> Case:
+    """Waits for a phase by a register's value: of a fresh barrier, and after each of two phases."""
+    script = _Script()
+    script.step("init", 1)
+    for _ in range(3):
+        script.lines.append(
+            "mbarrier.test_wait.parity.shared.b64 %q5, [%r1], %n0;"
+            "mbarrier.try_wait.parity.shared.b64 %q6, [%r1], %n0, 1000; selp.b32 %r5, 1, 0, %q5;"
+            "selp.b32 %r6, 2, 0, %q6; or.b32 %r5, %r5, %r6;"
+        )
+        script.log("%r5")
+        script.step("arrive", 1)
+    return Case(name=f"parity {value:#x}", family="mbarrier",
+                body=BASE + only(0, "\n".join(script.lines)), numbers=(value,),
+                outputs=(filled(script.words, "u4"),), shared=SMEM, smem=1024,
+                group="parities of waits")  # fmt: skip
+
+
 def cases() -> list[Case]:
-    """Hand-written and random scripts."""
+    """Hand-written and random scripts, and waits by any parity."""
     out = [_case(name, steps, "phases and transactions") for name, steps in HAND_WRITTEN.items()]
-    return out + [_case(f"random {seed}", _random(seed), "random scripts") for seed in range(40)]
+    out += [_case(f"random {seed}", _random(seed), "random scripts") for seed in range(40)]
+    return out + [_parity(value) for value in PARITIES]

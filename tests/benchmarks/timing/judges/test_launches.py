@@ -36,6 +36,11 @@ def test_clusters_repeat_themselves() -> None:
     assert one.clusters == tuple(range(6))
     first, second = alike(launch(6, 2), 2).traces
     assert (first.clusters, second.clusters) == ((0, 2, 4), (1, 3, 5))
+    some = launch(6, 2)
+    merged = replace(some.traces[0], clusters=(0, 1))
+    last = replace(some.traces[1], clusters=(2,))
+    many, few = alike(replace(some, traces=(merged, last)), 3).traces
+    assert (sorted(many.clusters), few.clusters) == ([0, 1, 3, 4], (2, 5))
 
 
 def test_a_trace_is_made_once(tmp_path: Path) -> None:

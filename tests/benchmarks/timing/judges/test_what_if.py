@@ -18,7 +18,7 @@ from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model.happenings import happening_of
 from sm100sim.timing.records import Action, DynamicEvent
 
-DRAW = load_chip("h200").draw()
+DRAW = what_if.drawn()
 TWO, FEWER, OTHER = AIM, "fa4_cute: fa4_cute d64-1024 fewer consumers", "quack: gemm"
 CHIP = {TWO: 100.0, FEWER: 100.0, OTHER: 100.0}
 

@@ -68,3 +68,19 @@ def test_a_table_of_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "| 0–1 | mbarrier, line 7 | 2 | 300 | 200 | -200 |" in text
     assert "wrong: error nan" in text
     assert main(["other"]) == 64
+
+
+def test_an_h200_answered_for_every_kernel() -> None:
+    kept = json.loads(Path("benchmarks/timing/waits/h200.json").read_text())
+    assert kept["card"]["name"] == "NVIDIA H200"
+    assert len(kept["kernels"]) == 14
+    for name, answer in kept["kernels"].items():
+        assert any(answer["waits"]), name
+        assert len(answer["placed"]) >= 64
+
+
+def test_the_first_barrier_of_this_package_is_passed_late() -> None:
+    """Of the warp whose lanes initialise mbarriers, one after the other."""
+    kept = json.loads(Path("benchmarks/timing/waits/h200.json").read_text())
+    first, barrier = kept["kernels"]["fa4_cute d64-1024 fewer consumers"]["waits"][0][:2]
+    assert barrier[1] - first[1] == pytest.approx(1694)

@@ -19,6 +19,7 @@ KB = 1024
 Q, K, OUT = Extent(0, 4 * KB, 4 * KB), Extent(64 * KB, 2 * KB, 2 * KB), Extent(96 * KB, KB, KB)
 BARRIER = Place(0, 64)
 H200 = chip("h200", launch_cycles=0, cta_cycles=0)
+B200 = chip("b200")
 
 
 def copy(address: int, size: int, kind: Action = Action.COPY_LOAD) -> DynamicEvent:
@@ -62,12 +63,28 @@ def test_what_no_tensor_map_describes_finds_the_l2() -> None:
     assert all(e.fresh == 0 for e in marked.traces[0].events if e.address == Q.address)
 
 
+def test_what_was_written_before_has_to_go_as_others_come() -> None:
+    """2 KB come where the L2 is full of lines that were written; memory takes writes slowly."""
+    slow = {"launch_cycles": 0, "cta_cycles": 0, "hbm_write_gbytes": 1e-4}
+    given = replace(launch(), tensors=(K,))
+    clean, half, full = (
+        time_launch(given, chip("h200", **slow, l2_dirty_bytes=dirty), cold=True)
+        for dirty in (0, KB, 64 * KB)
+    )
+    assert clean.bound_by == "SMs"
+    assert half.bound_by == full.bound_by == "HBM"
+    written = KB / 1e-4 * H200["clock_mhz"] / 1e3
+    assert half.cycles == pytest.approx(written, rel=0.001)
+    assert full.cycles == pytest.approx(2 * written, rel=0.001)
+    assert time_launch(given, chip("h200", **slow)).bound_by == "SMs", "what is warm is not"
+
+
 def test_a_fresh_copy_takes_memorys_time() -> None:
     """Its bytes come at the SM's share of memory, and its first byte later."""
     near, far = (happening_of(replace(copy(0, 32 * KB), fresh=f), H200) for f in (0, 1))
     assert near is not None
     assert far is not None
-    assert far.latency - near.latency == H200["hbm_latency"]
+    assert far.latency - near.latency == H200["copy_memory_latency"]
     share = H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132
     assert far.memory == pytest.approx(32 * KB / share)
     assert near.memory == pytest.approx(32 * KB / (H200["l2_bytes"] / 132))
@@ -95,14 +112,28 @@ def test_loads_and_stores_of_lanes_move_memory_as_copies_do() -> None:
 
 
 def test_a_fresh_load_waits_for_memory_and_a_store_does_not() -> None:
-    for event in (access(0, "ld"), access(0, "", Action.CP_ASYNC)):
+    loads = access(0, "ld"), "hbm_latency"
+    copies = access(0, "", Action.CP_ASYNC), "copy_memory_latency"
+    for event, latency in (loads, copies):
         near, far = (happening_of(replace(event, fresh=f), H200) for f in (0, 1))
         assert near is not None
         assert far is not None
-        assert far.latency - near.latency == H200["hbm_latency"]
+        assert far.latency - near.latency == H200[latency]
         assert far.memory > near.memory
     stores = [happening_of(replace(access(0, "st"), fresh=f), H200) for f in (0, 1)]
     assert stores[0] == stores[1]
+
+
+@pytest.mark.parametrize("event", [copy(0, 32 * KB), access(0, "", Action.CP_ASYNC)])
+def test_who_shares_rows_of_memory_waits_for_memory_where_a_chip_says_so(
+    event: DynamicEvent,
+) -> None:
+    """A B200's file does not: there what is waited for is spread over all who share."""
+    for of, waits in ((H200, H200["copy_memory_latency"]), (B200, B200["hbm_latency"] / 16)):
+        near, far = (happening_of(replace(event, fresh=f), of) for f in (0, 1 / 16))
+        assert near is not None
+        assert far is not None
+        assert far.latency - near.latency == pytest.approx(waits)
 
 
 def test_rows_that_several_sms_ask_for_come_out_of_the_l2_once() -> None:
