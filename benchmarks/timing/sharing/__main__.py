@@ -2,7 +2,7 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, lanes or tiles; then the questions of that one and no others.
+MODULE: skews, starts, cold, lanes, tiles or exchange; then the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import cold, lanes, skews, starts, tiles
+from benchmarks.timing.sharing import cold, exchange, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -124,6 +124,26 @@ def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
         yield asked.answer(found)
 
 
+def of_clusters(device: Device) -> Iterator[dict[str, Any]]:
+    """Bytes a cycle that CTAs get from the others of their cluster, and whether they are right."""
+    for asked in exchange.questions():
+        short, long = (device.run(asked.case(count)) for count in exchange.COUNTS)
+        each = exchange.bytes_per_cycle(short[0], long[0], asked)
+        yield {
+            "name": asked.name,
+            "mean": round(float(each.mean()), 2),
+            "percentiles": np.percentile(each, PERCENT).round(2).tolist(),
+            "right": all(
+                bool((sums.reshape(asked.grid, -1) == asked.sums(count)[:, None]).all())
+                for count, (_, sums) in zip(exchange.COUNTS, (short, long), strict=True)
+            ),
+        }
+
+
+ANSWERS = {"cold": from_memory, "lanes": of_lanes, "exchange": of_clusters}
+"""Modules whose answers are a list."""
+
+
 def rated(which: str, gpcs: list[list[int]]) -> tuple[Sharing, ...]:
     """Questions about operands: of a module, or those of `operands`."""
     if which == "tiles":
@@ -138,8 +158,8 @@ def main(path: str, which: str = "") -> int:
         kept = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
         out.write_text(json.dumps(kept) + "\n")
         return 0
-    if which in ("cold", "lanes"):
-        answers = [*(from_memory if which == "cold" else of_lanes)(device)]
+    if which in ANSWERS:
+        answers = [*ANSWERS[which](device)]
         out.write_text(json.dumps({**device.describe(), "answers": answers}, indent=1) + "\n")
         return 0
     found: dict[str, Any] = {**device.describe(), "arrivals": [], "rates": []}

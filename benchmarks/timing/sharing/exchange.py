@@ -56,6 +56,12 @@ class Exchange:
         """Bytes of each CTA that a step reads."""
         return 32 * self.warps * VECTOR_BYTES
 
+    def sums(self, count: int) -> np.ndarray:
+        """What each thread of a CTA has added up in ``count`` steps and all rounds, by CTA."""
+        own = np.arange(self.grid) % self.cluster + 1
+        of_cluster = self.cluster * (self.cluster + 1) // 2
+        return np.asarray(ROUNDS * count * len(_WORDS) * (of_cluster - own))
+
     def case(self, count: int) -> Case:
         """The micro-kernel with ``count`` steps; its output is SM and cycles by round, by CTA."""
         block = 32 * self.warps
