@@ -91,7 +91,7 @@ class HopperBarriers(BarrierBlock):
         makes loops with a turn for every lane and every count: 1,523 cycles on an H200 for 18
         barriers with two counts (``docs/timing_probes.md``).
         """
-        if lane_idx == 0:
+        with cute.arch.elect_one():
             for mbar in cutlass.range_constexpr(len(counts)):
                 barriers.mbarrier_init(self.address_of(mbar), Int32(counts[mbar]))
         barriers.fence_mbarrier_init()
