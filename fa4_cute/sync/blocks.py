@@ -83,19 +83,6 @@ class HopperBarriers(BarrierBlock):
     On an H200 kernels for head dims 96 and 128 take 1 % less time without one.
     """
 
-    @cute.jit
-    def init(self, counts: cutlass.Constexpr, lane_idx: Int32) -> None:
-        """Initialise all barriers for ``counts`` arrivals, by one lane of the calling warp.
-
-        The instruction takes uniform registers. Where lanes have addresses of their own, ptxas
-        makes loops with a turn for every lane and every count: 1,523 cycles on an H200 for 18
-        barriers with two counts (``docs/timing_probes.md``).
-        """
-        with cute.arch.elect_one():
-            for mbar in cutlass.range_constexpr(len(counts)):
-                barriers.mbarrier_init(self.address_of(mbar), Int32(counts[mbar]))
-        barriers.fence_mbarrier_init()
-
     def wait_at(self, address: Int32, phase: Int32, *, of_cluster: bool = False) -> None:
         """Block until the phase with parity ``phase`` of the barrier at ``address`` has ended."""
         assert not of_cluster
