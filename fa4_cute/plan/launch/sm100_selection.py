@@ -239,8 +239,8 @@ def choose_blackwell_scheduler(
     same_keys = row.dynamic.per_keys == row.tile.per_keys
     is_ahead = dynamic < (AHEAD_BY_TILES if same_keys else AHEAD) * tile
     is_ahead &= dynamic < AHEAD * persistent
-    # The order as it is takes some time to go through, so it comes last.
-    if is_ahead and dynamic < AHEAD * load.turns_cycles(row.persistent):
+    # Costs with a mask had the order as it is; elsewhere it takes some time, so it comes last.
+    if is_ahead and (row.causal or dynamic < AHEAD * load.turns_cycles(row.persistent)):
         best = Scheduler.DYNAMIC
     return SchedulerChoice(best, tile, persistent, dynamic)
 

@@ -118,10 +118,6 @@ class SplitLoad:
             return self.row.last.of(rounds * num_splits, rounds)
         return self.row.combine.of(num_splits, self.rows)
 
-    def best_cycles(self, num_splits: int) -> int:
-        """Return what the launch takes with the better place for partial results to meet."""
-        return min(self.cycles(num_splits).values())
-
     def places_of(self, num_splits: int) -> tuple[Partition, ...]:
         """Return where so many partial results may meet: in a cluster where what it costs, and
         how many run at once, are known."""
@@ -131,11 +127,10 @@ class SplitLoad:
             return tuple(PLACES)
         return Partition.LAST, Partition.WORKSPACE
 
-    def joined(self, num_splits: int) -> SplitChoice | None:
-        """Return where so many partial results meet; None: keys are not split."""
+    def joined(self, num_splits: int, cycles: dict[Partition, int]) -> SplitChoice | None:
+        """Return where so many partial results meet, by ``cycles``; None: keys are not split."""
         if num_splits == 1:
             return None
-        cycles = self.cycles(num_splits)
         best = min(cycles, key=cycles.__getitem__)
         first, *others = (f"{count:,}{{}} {PLACES[place]}" for place, count in cycles.items())
         if Partition.CLUSTER in cycles:
@@ -168,7 +163,8 @@ def choose_blackwell_splits(
     if most < 2:
         return None
     even, few = split_candidates(units, num_sms, most), range(2, min(FEW_SPLITS, most) + 1)
-    cycles = {count: load.best_cycles(count) for count in {*even, *few}}
+    found = {count: load.cycles(count) for count in {*even, *few}}
+    cycles = {count: min(by_place.values()) for count, by_place in found.items()}
     best, other = (min(counts, key=cycles.__getitem__) for counts in (even, few))
     if cycles[other] < WORTH * cycles[best]:
         best = other
@@ -177,7 +173,7 @@ def choose_blackwell_splits(
         return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)
     others = (f"{cycles[count]:,} with {count}" for count in sorted(cycles.keys() - {1, best}))
     told = ", ".join((ctas, f"{cycles[best]:,} with {best} times as many", *others))
-    return BlackwellSplits(KeySplits(best, told), load.joined(best))
+    return BlackwellSplits(KeySplits(best, told), load.joined(best, found[best]))
 
 
 def cycles_of_last(

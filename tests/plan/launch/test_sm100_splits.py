@@ -149,9 +149,9 @@ def test_what_splits_take() -> None:
     assert load.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100 + 2048 + 500 + 2 * 10 + 8
     assert load.cycles(4)[WORKSPACE] == LAUNCH_CYCLES + 2 * (100 + 1024) + 500 + 4 * 10 + 8
     assert load.cycles(2)[LAST] == LAUNCH_CYCLES + 100 + 2048 + 60 + 2 * 10 + 2
-    assert load.best_cycles(2) == load.cycles(2)[LAST] < load.cycles(2)[CLUSTER]
-    assert load.joined(1) is None
-    three = load.joined(3)
+    assert load.cycles(2)[LAST] < load.cycles(2)[CLUSTER]
+    assert load.joined(1, load.cycles(1)) is None
+    three = load.joined(3, load.cycles(3))
     assert three is not None
     assert three.partition is LAST
     assert three.reason == (
@@ -190,11 +190,11 @@ def test_the_choice_is_the_smallest_of_all_predicted_times() -> None:
         tiles = QueryTileLoad(8, 148, 8192, 8192, is_even=True)
         load = SplitLoad(tiles, 8 * rows, min(rows, 128), 0, ROW, 128)
         for count in (2, 3, 4, 8, 16):
-            found = load.joined(count)
-            assert found is not None
             times = load.cycles(count)
+            found = load.joined(count, times)
+            assert found is not None
             assert tuple(times) == load.places_of(count)
-            assert times[found.partition] == min(times.values()) == load.best_cycles(count)
+            assert times[found.partition] == min(times.values())
             assert all(f"{cycles:,}" in found.reason for cycles in times.values())
 
 
