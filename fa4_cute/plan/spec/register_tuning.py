@@ -80,7 +80,7 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
     scarce = variant.score_mod is not None and differs
     asks = variant.is_dynamic and tuning.emulated > Tuning().emulated
     scarce |= asks and (config.qk_depth <= ASKING_DEPTH or not _is_causal_at_most(variant))
-    is_limited = variant.mask != NULL and config.qkv_dtype_size > 1
+    is_limited = variant.mask != NULL and config.qkv_dtype_size > 1 and not variant.ragged_q
     if asks and config.crosses and is_limited and not scarce:
         tuning = replace(tuning, registers=ASKING_REGISTERS)
     return replace(tuning, crosses=tuning.crosses and not scarce)
@@ -90,7 +90,7 @@ def _is_causal_at_most(variant: Variant) -> bool:
     """Return whether a dynamic CTA has at most a causal mask, of dense or packed sequences."""
     dense = replace(variant, scheduler=Scheduler.TILE, ragged_q=False, ragged_k=False)
     even = variant.ragged_q == variant.ragged_k
-    return even and is_plain(dense) and variant.mask in (NULL, CAUSAL)
+    return even and is_plain(dense) and not _has_limits(variant)
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:
