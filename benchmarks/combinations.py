@@ -16,9 +16,10 @@ import re
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.processes import each
 from testing.arguments import FEATURES
@@ -113,12 +114,16 @@ def on_page(text: str, kernel: str) -> dict[frozenset[str], Cell]:
     }
 
 
-def cells(kernel: str, processes: int, beside: str = "") -> dict[frozenset[str], Cell]:
-    """Run all pairs, and every feature alone, in one kernel, some at a time.
+def cells(
+    kernel: str, processes: int, known: Mapping[frozenset[str], Cell] = MappingProxyType({})
+) -> dict[frozenset[str], Cell]:
+    """Return the cells of all pairs, and of every feature alone, in one kernel.
 
-    ``beside``: only pairs with this feature.
+    Those that are ``known`` are kept, the others run, ``processes`` at a time.
     """
-    found, pairs = {}, [p for p in possible_pairs(kernel) if not beside or beside in p]
+    possible = possible_pairs(kernel)
+    found = {pair: known[pair] for pair in possible if pair in known}
+    pairs = [pair for pair in possible if pair not in known]
     results = each(timed, [(pair, kernel) for pair in pairs], processes)
     for pair, (cell, took) in zip(pairs, results, strict=True):
         found[pair] = cell
@@ -155,15 +160,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("path", type=Path, help="the page")
     parser.add_argument("kernels", nargs="*", metavar="kernel", help="; ".join(ALL_KERNELS))
     parser.add_argument("--processes", type=int, default=1, help="cases at a time")
-    parser.add_argument("--beside", choices=NAMES, default="", help="run only pairs with it")
+    parser.add_argument("--beside", choices=NAMES, default="", help="run only pairs with it, and those the page has no value of")
     asked = parser.parse_intermixed_args(arguments)
     if unknown := [name for name in asked.kernels if name not in ALL_KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {'; '.join(ALL_KERNELS)}")
     failed = False
     for kernel in asked.kernels or ALL_KERNELS:
-        found = cells(kernel, asked.processes, asked.beside)
-        if asked.beside:
-            found = on_page(asked.path.read_text(), kernel) | found
+        page = on_page(asked.path.read_text(), kernel) if asked.beside else {}
+        known = {pair: cell for pair, cell in page.items() if asked.beside not in pair}
+        found = cells(kernel, asked.processes, known)
         failed = failed or any(cell.problem for cell in found.values())
         # Written as far as it goes: all of it takes half an hour.
         replace_section(asked.path, table(kernel, found))
