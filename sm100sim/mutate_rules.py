@@ -297,6 +297,5 @@ def wgmma(ins: Instr, stage: int) -> Iterator[Edit]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(waits, arrivals, commits, fences, copies, semantics, barriers, tensor),
-    *(atomics, wgmma),
-)
+    waits, arrivals, commits, fences, copies, semantics, barriers, tensor, atomics, wgmma,
+)  # fmt: skip

@@ -82,14 +82,9 @@ class Stamps:
         )  # fmt: skip
         launcher = Launcher(image.parent)
         self._runs = [launcher.prepared(launch, {"to": t.data_ptr()}) for t in self._kept]
-        self._empty = 0.0
+        self.empty = 0.0
         self.bare = median(self.around(lambda: None)[0] for _ in range(10))
-        self._empty = median(self.around(lambda: None, flush)[0] for _ in range(10))
-
-    @property
-    def empty(self) -> float:
-        """Cycles between two readings of the clock without a kernel."""
-        return self._empty
+        self.empty = median(self.around(lambda: None, flush)[0] for _ in range(10))
 
     def around(self, call: Call, flush: Call = lambda: None) -> tuple[float, float]:
         """Cycles that a call takes, and MHz at which they passed.
@@ -108,7 +103,7 @@ class Stamps:
         passed = after - before
         both = passed[(before[:, 0] != 0) & (after[:, 0] != 0)]
         cycles, nanoseconds = (float(column.double().median()) for column in both.T)
-        return cycles - self._empty, 1e3 * cycles / nanoseconds
+        return cycles - self.empty, 1e3 * cycles / nanoseconds
 
 
 def row(name: str, runner: str, stamps: Stamps, call: Call, asked: argparse.Namespace) -> Any:

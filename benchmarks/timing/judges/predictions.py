@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.timing.gemms import LADDER, Gemm
-from benchmarks.timing.judges.cases import CASES
+from benchmarks.timing.judges.cases import CASES, QUACK
 from benchmarks.timing.judges.launches import ARCH, begin, trace_of
 from benchmarks.timing.judges.our_variants import SMS
 from sm100sim.timing.predict import Prediction, predict_launch
@@ -32,7 +32,7 @@ DRAWS: Final = 8
 LONGEST, LONGEST_CAUSAL, LONGEST_PERSISTENT = 4096, 2048, 1024
 """Longer sequences take long to execute: with a mask all tiles of a head are, and a persistent CTA
 takes many tiles."""
-QUACK, ATTENTION = "quack", ("fa4_cute", "FA4")
+ATTENTION = ("fa4_cute", "FA4")
 Trace = Callable[[], LaunchTrace]
 
 
