@@ -160,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("path", type=Path, help="the page")
     parser.add_argument("kernels", nargs="*", metavar="kernel", help="; ".join(ALL_KERNELS))
     parser.add_argument("--processes", type=int, default=1, help="cases at a time")
-    parser.add_argument("--beside", choices=NAMES, default="", help="run only pairs with it, and those the page has no value of")
+    only = "run only pairs with it, and those of which the page has no value"
+    parser.add_argument("--beside", choices=NAMES, default="", help=only)
     asked = parser.parse_intermixed_args(arguments)
     if unknown := [name for name in asked.kernels if name not in ALL_KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {'; '.join(ALL_KERNELS)}")

@@ -10,6 +10,7 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
 
 # Read when torch is imported, here and in programs that tests start. Tests run beside one another
 # and their tensors are small: threads that wait for each other would take the cores in turns.
@@ -17,6 +18,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ten thousand tests and their modules are nobody's garbage: looking for it takes a quarter of the
 # time in which they are collected.
 gc.disable()
+# How long an example takes says how busy the machine is.
+settings.register_profile("any time", deadline=None)
+settings.load_profile("any time")
 
 
 def pytest_collection_finish() -> None:
