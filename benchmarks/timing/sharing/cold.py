@@ -32,6 +32,16 @@ HALF: Final = 64
 """Columns of a box: 128 bytes of two each."""
 
 
+def backed(size: int) -> np.ndarray:
+    """The buffer of a tensor of ``size`` bytes."""
+    return np.zeros(size if size <= BACKED else 4096, np.uint8)
+
+
+def spread(cycles: np.ndarray) -> list[float]:
+    """Mean, smallest and largest."""
+    return [round(float(x), 1) for x in (cycles.mean(), cycles.min(), cycles.max())]
+
+
 def _begin(grid: int, barriers: int) -> str:
     """Registers of a CTA, its words and barriers. %q3: not the first thread."""
     made = "".join(f"mbarrier.init.shared.b64 [%r1+{8 * k}], 1;\n" for k in range(barriers))
@@ -75,8 +85,7 @@ def _case(
 ) -> Case:  # fmt: skip
     """A micro-kernel whose tensor of bf16 has `size` rows and columns, with boxes of `rows`."""
     tall, columns = size
-    grid, held = len(table), tall * columns * 2
-    data = np.zeros(held if held <= BACKED else 4096, np.uint8)
+    grid, data = len(table), backed(tall * columns * 2)
     boxes = tuple(
         MapArgs(2, "FLOAT16", (columns, tall), (2 * columns,), (HALF, n), swizzle=3) for n in rows
     )
@@ -263,8 +272,8 @@ def answer(asked: Cold | Stores, found: np.ndarray) -> dict[str, Any]:
     step, waits = np.moveaxis(rows, 2, 0) / asked.steps
     return {
         "name": asked.name,
-        "step": [round(float(x), 1) for x in (step.mean(), step.min(), step.max())],
-        "wait": [round(float(x), 1) for x in (waits.mean(), waits.min(), waits.max())],
+        "step": spread(step),
+        "wait": spread(waits),
         "rounds": step.mean(axis=0).round(1).tolist(),
     }
 

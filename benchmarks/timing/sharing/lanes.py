@@ -11,12 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import SMS, Question
-from benchmarks.timing.sharing.cold import BACKED
+from benchmarks.timing.sharing.cold import ROUNDS, backed, spread
 from testing.hardware.case import Case
 from testing.hardware.micro.shared import BASE, SMEM
 
-ROUNDS: Final = 3
-"""The first one fetches code and does not count."""
 LINE: Final = 128
 BYTES: Final = 16
 """That a lane copies."""
@@ -88,7 +86,7 @@ class Copied:
         """The micro-kernel; by CTA and round the cycles of all steps, and those until issued."""
         groups = -(-self.ctas // self.sharers)
         total = groups * self.size * (ROUNDS * self.steps if self.fresh else 1)
-        data = np.zeros(total if total <= BACKED else 4096, np.uint8)
+        data = backed(total)
         onward = groups * self.size * self.fresh
         each = self.threads * BYTES
         copies = "".join(
@@ -124,8 +122,8 @@ class Copied:
         step, issued = rows[..., 0], rows[..., 1]
         return {
             "name": self.name,
-            "step": [round(float(x), 1) for x in (step.mean(), step.min(), step.max())],
-            "issued": [round(float(x), 1) for x in (issued.mean(), issued.min(), issued.max())],
+            "step": spread(step),
+            "issued": spread(issued),
             "bytes a cycle": round(float(self.size / step.mean()), 1),
         }
 
@@ -150,7 +148,7 @@ class Chased:
     def case(self) -> Case:
         """The micro-kernel: cycles of each round; %n0 is 0."""
         total = self.apart * self.steps * (1 if self.again else ROUNDS)
-        data = np.zeros(total if total <= BACKED else 4096, np.uint8)
+        data = backed(total)
         load = (
             "ld.relaxed.gpu.global.b32 %r5, [%rd4]; and.b32 %r5, %r5, %n0; cvt.u64.u32 %rd5, %r5;"
             f"add.s64 %rd4, %rd4, %rd5; add.s64 %rd4, %rd4, {self.apart}; "
