@@ -31,6 +31,7 @@ from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.launch.sm100_splits import cycles_of_last
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.host.activation import runtime
@@ -130,6 +131,11 @@ def settled(column: Column, problem: Problem) -> Column:
         problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
     )  # fmt: skip
     spec = require(choose(posed)).spec
+    return _insisting(column, spec)
+
+
+def _insisting(column: Column, spec: AttentionSpec) -> Column:
+    """Return a column with scheduler and Q tiles of a kernel, where it does not name them."""
     found: dict[str, Any] = {"scheduler": spec.variant.scheduler.name.lower()}
     if isinstance(spec, KernelSpec):
         found["num_qo"] = spec.config.num_qo
@@ -146,13 +152,7 @@ def chosen(column: Column, problem: Problem) -> Column:
         features=Features(ragged_q=True, ragged_k=True),
     )  # fmt: skip
     spec = require(choose(posed)).spec
-    if not spec.variant.is_dynamic:
-        return column
-    given: dict[str, Any] = {"scheduler": "dynamic"}
-    if isinstance(spec, KernelSpec):
-        given["num_qo"] = spec.config.num_qo
-    given |= dict(column.options)
-    return replace(column, options=tuple(given.items()))
+    return _insisting(column, spec) if spec.variant.is_dynamic else column
 
 
 def joined_after(column: Column, problem: Problem) -> int:
