@@ -76,14 +76,16 @@ def _used(form: Form) -> str:
     return " ".join(f"st.volatile.shared.b32 [%r1+512], %d{k};" for k in range(form.results))
 
 
-def _timed(work: str, groups: int, beside: str) -> Question:
-    """Warps of `groups` groups work for so many steps beside products of the first, which go on."""
-    shape, text, chooses = PRODUCTS[beside], (OTHERS | CHOOSING)[work], work in CHOOSING
-    begin, keep = BEGIN + CHOICES * chooses, KEEP + KEPT_CHOICES * chooses
-    name = f"{work} of {groups} warps a sub-partition beside {beside}"
+def beside_products(
+    name: str, text: str, groups: int, shape: tuple[int, bool] | None, begin: str, keep: str,
+    counts: tuple[int, int] = (8, 24),
+) -> Question:  # fmt: skip
+    """Warps of `groups` groups do a step's `text` so often beside products of the first, which go
+    on; `shape`: their columns, and whether A lies in registers; None for no products.
+    """
     if shape is None:
-        return Question(name, "write ports", lambda n: text, (8, 24), begin, "", keep,
-                        block=128 * groups)  # fmt: skip
+        return Question(name, "write ports", lambda n: text, counts, begin, "", keep,
+                        block=128 * groups, smem=DATA + 65536)  # fmt: skip
     form = _form(shape[0], registers=shape[1])
     values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
     values += " ".join(f"shr.u32 %a{k}, %r0, {k + 1};" for k in range(4))
@@ -94,10 +96,19 @@ def _timed(work: str, groups: int, beside: str) -> Question:
     )
     return Question(
         name, "product_writes, mufu_port_cycles",
-        lambda n: ("@!%q12 bra PRODUCTS; " if n == 0 else "") + text, (8, 24),
+        lambda n: ("@!%q12 bra PRODUCTS; " if n == 0 else "") + text, counts,
         set_up(form, values) + begin + " setp.gt.u32 %q12, %r0, 127; ", after,
         f"{_used(form)} {keep}", block=128 * (1 + groups), smem=DATA + 65536, first=128,
     )  # fmt: skip
+
+
+def _timed(work: str, groups: int, beside: str) -> Question:
+    """Arithmetic beside products."""
+    chooses = work in CHOOSING
+    return beside_products(
+        f"{work} of {groups} warps a sub-partition beside {beside}", (OTHERS | CHOOSING)[work],
+        groups, PRODUCTS[beside], BEGIN + CHOICES * chooses, KEEP + KEPT_CHOICES * chooses,
+    )
 
 
 def _lanes_set_up(

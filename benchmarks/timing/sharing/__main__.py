@@ -2,7 +2,7 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, lanes, tiles or exchange; then the questions of that one and no others.
+MODULE: skews, starts, cold, lanes, tiles, exchange or accesses; then the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import cold, exchange, lanes, skews, starts, tiles
+from benchmarks.timing.sharing import accesses, cold, exchange, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -140,7 +140,12 @@ def of_clusters(device: Device) -> Iterator[dict[str, Any]]:
         }
 
 
-ANSWERS = {"cold": from_memory, "lanes": of_lanes, "exchange": of_clusters}
+def of_warps(device: Device) -> Iterator[dict[str, Any]]:
+    """Shuffles, shared memory and stores of an SM's warps, and warp groups that multiply."""
+    yield from accesses.answers(device.run)
+
+
+ANSWERS = {"cold": from_memory, "lanes": of_lanes, "exchange": of_clusters, "accesses": of_warps}
 """Modules whose answers are a list."""
 
 
