@@ -96,6 +96,8 @@ class ClockChip(ct.Structure):
     `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
     `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
     `copy_issue_cycles`: from one box that the copy engine begins to the next.
+    `init_latency`: from an initialisation of an mbarrier until a fence may end.
+    `lane_share_least`, `lane_share_most`: of the port of shared memory beside products; 0: no limit.
     """
 
     _fields_ = [
@@ -106,6 +108,7 @@ class ClockChip(ct.Structure):
         ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
         ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
         ("product_writes", F64), ("bank_ahead", F64), ("copy_issue_cycles", F64),
+        ("init_latency", F64), ("lane_share_least", F64), ("lane_share_most", F64),
     ]  # fmt: skip
 
 

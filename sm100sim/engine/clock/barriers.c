@@ -98,6 +98,8 @@ void init_mbarriers(Clock *c, const Execution *x) {
     b->phases = 0;
     b->bytes = 0;
   }
+  x->w->initialised = x->at + c->chip->init_latency;
+  set_result(x, x->w->initialised);
 }
 
 /* Arrivals and expected bytes become visible together, later where the barrier is another CTA's. */

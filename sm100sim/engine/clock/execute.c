@@ -123,8 +123,8 @@ void execute(Clock *c, const Execution *given) {
     case CLOCK_ACT_CLUSTER_WAIT:
       cluster_wait(c, x);
       break;
-    case CLOCK_ACT_BLOCK:
-      block(x, x->at + latency_of(x), CLOCK_WHY_BLOCKED, CLOCK_NO_STEP);
+    case CLOCK_ACT_BLOCK: /* fences also wait for mbarriers that the warp initialises */
+      block(x, fmax(x->at, x->event ? 0 : x->w->initialised) + latency_of(x), CLOCK_WHY_BLOCKED, CLOCK_NO_STEP);
       break;
     case CLOCK_ACT_NONE:
     case CLOCK_ACT_COUNT:

@@ -15,7 +15,7 @@ static void deliver_bytes(Clock *c, const Execution *x, double at) {
 void access_shared(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
   double entered = serve(&sm->shared[CLOCK_SHARED_REQUEST], x->at, c->chip->request_cycles);
-  double passed = pass_shared(c, sm, entered, passes_of(x));
+  double passed = pass_shared(c, sm, entered, passes_of(x), x->op->write_barrier != NONE32);
   queue_enter(&sm->sub[x->w->sub].requests, c->now, passed - passes_of(x));
   set_result(x, passed + latency_of(x));
   set_read(x, entered + x->op->read_latency);
@@ -23,9 +23,13 @@ void access_shared(Clock *c, const Execution *x) {
     deliver_bytes(c, x, passed + x->event->latency);
 }
 
+/* What lanes store leaves the SM on the way of bulk stores, where a chip says how fast; a store that it has not taken
+ * stays in the queue of requests. */
 void access_global(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
   double entered = serve(&sm->shared[CLOCK_SHARED_REQUEST], x->at, c->chip->request_cycles);
+  if (x->event && x->event->service > 0)
+    entered = serve(&sm->shared[CLOCK_SHARED_STORE], entered, x->event->service);
   double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], entered, x->event->memory);
   queue_enter(&sm->sub[x->w->sub].requests, c->now, entered);
   set_result(x, moved + latency_of(x));

@@ -32,12 +32,21 @@ void queue_enter(Queue *q, double now, double leaves) {
   q->leaves[(q->first + q->used++) % CLOCK_QUEUE_RING] = leaves;
 }
 
+/* The share of the port that MMAs leave: of what comes back to registers at most `lane_share_most` where a chip says so,
+ * and at least `lane_share_least`, even beside products that read all the time (sharing/accesses.py). */
+static double share_left(const Clock *c, const Sm *sm, bool comes_back) {
+  double left = 1 - sm->operand_share;
+  if (comes_back && c->chip->lane_share_most > 0)
+    left = fmin(left, c->chip->lane_share_most);
+  return fmax(left, c->chip->lane_share_least);
+}
+
 /* Passes of the shared memory by LDS and its like: operands of MMAs go first, and leave them the rest of the cycles. */
-double pass_shared(Clock *c, Sm *sm, double at, double passes) {
+double pass_shared(Clock *c, Sm *sm, double at, double passes, bool comes_back) {
   Server *port = &sm->shared[CLOCK_SHARED_PORT];
   double start = fmax(fmax(at, port->free_at), c->now), left = passes;
   if (start < sm->operands_until && sm->operand_share > 0) {
-    double rate = 1 - sm->operand_share, span = sm->operands_until - start;
+    double rate = share_left(c, sm, comes_back), span = sm->operands_until - start;
     double served = fmin(left, span * rate);
     start = served < left ? sm->operands_until : start + served / rate;
     left -= served;

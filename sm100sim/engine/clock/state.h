@@ -48,6 +48,7 @@ typedef struct {
   u64 wgmmas, groups, group_ends[CLOCK_RECENT_GROUPS]; /* ends: how many MMAs there were */
   u64 awaited;                                         /* MMAs of its group that it waits for; 0: does not wait */
   double tmem_stored;
+  double initialised; /* when the mbarriers that it initialised are */
   double store_done, bulk_done[CLOCK_BULK_GROUPS];
   u32 tmem_cause, store_cause, bulk_cause[CLOCK_BULK_GROUPS];
   u64 bulk_groups, cluster_phases;
@@ -161,7 +162,7 @@ typedef struct {
 double serve(Server *s, double at, double cycles);
 bool queue_full(const Queue *q, double depth, double now, double *until);
 void queue_enter(Queue *q, double now, double leaves);
-double pass_shared(Clock *c, Sm *sm, double at, double passes);
+double pass_shared(Clock *c, Sm *sm, double at, double passes, bool comes_back);
 
 /* barriers.c */
 void send_message(Clock *c, Message m);

@@ -82,13 +82,16 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
  *
  * `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
  * `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
- * `copy_issue_cycles`: from one box that the copy engine begins to the next. */
+ * `copy_issue_cycles`: from one box that the copy engine begins to the next.
+ * `init_latency`: from an initialisation of an mbarrier until a fence may end.
+ * `lane_share_least`, `lane_share_most`: of the port of shared memory beside products; 0: no limit. */
 typedef struct {
   double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,
-    icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes, bank_ahead, copy_issue_cycles;
+    icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes, bank_ahead, copy_issue_cycles,
+    init_latency, lane_share_least, lane_share_most;
 } ClockChip;
-_Static_assert(sizeof(ClockChip) == 256 && offsetof(ClockChip, queue) == 0 &&
+_Static_assert(sizeof(ClockChip) == 280 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, request_queue) == 80 && offsetof(ClockChip, wgmma_queue) == 88 &&
     offsetof(ClockChip, mma_queue) == 96 && offsetof(ClockChip, greedy) == 104 &&
     offsetof(ClockChip, yield_cycles) == 112 && offsetof(ClockChip, branch_cycles) == 120 &&
@@ -99,7 +102,9 @@ _Static_assert(sizeof(ClockChip) == 256 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, icache_lines) == 192 && offsetof(ClockChip, icache_ways) == 200 &&
     offsetof(ClockChip, icache_next) == 208 && offsetof(ClockChip, icache_jump) == 216 &&
     offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232 &&
-    offsetof(ClockChip, bank_ahead) == 240 && offsetof(ClockChip, copy_issue_cycles) == 248, "ClockChip");
+    offsetof(ClockChip, bank_ahead) == 240 && offsetof(ClockChip, copy_issue_cycles) == 248 &&
+    offsetof(ClockChip, init_latency) == 256 && offsetof(ClockChip, lane_share_least) == 264 &&
+    offsetof(ClockChip, lane_share_most) == 272, "ClockChip");
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `clusters` in all.
  *
@@ -121,7 +126,7 @@ typedef struct {
   ClockChip chip;
   u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 384 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 408 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, gap) == 32 &&
@@ -129,7 +134,7 @@ _Static_assert(sizeof(ClockInput) == 384 && offsetof(ClockInput, n_ops) == 0 && 
     offsetof(ClockInput, objects) == 64 && offsetof(ClockInput, mbarrier_ranks) == 72 &&
     offsetof(ClockInput, mbarrier_counts) == 80 && offsetof(ClockInput, warps) == 88 &&
     offsetof(ClockInput, order) == 96 && offsetof(ClockInput, event) == 104 && offsetof(ClockInput, chip) == 112 &&
-    offsetof(ClockInput, room) == 368 && offsetof(ClockInput, stand_room) == 376, "ClockInput");
+    offsetof(ClockInput, room) == 392 && offsetof(ClockInput, stand_room) == 400, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *

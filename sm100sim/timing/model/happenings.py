@@ -130,8 +130,21 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
     )
 
 
+def _store_cycles(size: float, draw: Draw) -> float:
+    """Cycles of an SM's way for what it stores, alone or with others (`l2_pressure`).
+
+    By lanes as by boxes one of an H200's SMs gets 28 to 38 bytes a cycle rid of, and all of them at
+    once get rid of 16 to 24 each (sharing/accesses.py).
+    """
+    rate = draw["store_bytes"]
+    share = min(draw["l2_write_bytes"] / draw["sms"], rate)
+    return size / (rate + (share - rate) * draw.values.get("l2_pressure", 1))
+
+
 def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
-    service = max(draw["copy_issue_cycles"], event.size / draw["store_bytes"])
+    known = "l2_write_bytes" in draw.values
+    cycles = _store_cycles(event.size, draw) if known else event.size / draw["store_bytes"]
+    service = max(draw["copy_issue_cycles"], cycles)
     return Happening("copy store", service=service, memory=_memory_cycles(event.size, draw))
 
 
@@ -171,11 +184,14 @@ def _shared(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _global(event: DynamicEvent, draw: Draw) -> Happening:
-    """Stores leave the warp at once: what of them goes to memory is the launch's to count."""
+    """What of stores goes to memory is the launch's to count."""
     fresh = event.fresh if event.detail[:1] == ("ld",) else 0
+    service = 0.0
+    if event.detail and event.detail[0].startswith("st") and "l2_write_bytes" in draw.values:
+        service = _store_cycles(event.sectors * SECTOR_BYTES, draw)
     memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, fresh)
     latency = draw["global_latency"] + fresh * draw["hbm_latency"]
-    return Happening("global", latency=latency, memory=memory)
+    return Happening("global", service=service, latency=latency, memory=memory)
 
 
 def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
