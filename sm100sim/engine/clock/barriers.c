@@ -91,8 +91,9 @@ static u32 mbarrier_of(const Clock *c, const Execution *x, u32 k) {
   return x->w->copy * c->in->n_mbarriers + object(c, x, k);
 }
 
+/* Without an event it is a turn of a loop over lanes: all that these initialise counts in the last one. */
 void init_mbarriers(Clock *c, const Execution *x) {
-  for (u32 k = 0; k < x->event->objects; k++) {
+  for (u32 k = 0; x->event && k < x->event->objects; k++) {
     Mbarrier *b = &c->mbarriers[mbarrier_of(c, x, k)];
     b->count = b->pending = c->in->mbarrier_counts[object(c, x, k)];
     b->phases = 0;
@@ -100,6 +101,7 @@ void init_mbarriers(Clock *c, const Execution *x) {
   }
   x->w->initialised = x->at + c->chip->init_latency;
   set_result(x, x->w->initialised);
+  set_read(x, x->at + x->op->read_latency);
 }
 
 /* Arrivals and expected bytes become visible together, later where the barrier is another CTA's. */
