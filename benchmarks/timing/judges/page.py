@@ -21,14 +21,10 @@ from typing import Any, Final
 from benchmarks.timing.gemm import PAIRS_AT_LEAST
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.judges.reasons import REASONS
-from benchmarks.timing.judges.what_if_table import AIM, section
 
 FEWEST_TO_MOST: Final = range(1, 5)
 TARGET, WORST = 0.05, 0.12
 LATER: Final = PREDICTED.with_name("later.json")
-WHAT_IF: Final = PREDICTED.with_name("what_if.json")
-FIRST: Final = PREDICTED.parent.with_name("h200_cycles_first.json")
-"""The measurement of 22 November, whose zero was too high: what the what-ifs were asked beside."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +161,8 @@ def page(
     failed: Sequence[str],
     card: Mapping[str, Any],
     again: Sequence[Judged] = (),
-    more: Iterable[str] = (),
 ) -> str:
-    """All cases, hits and misses; `more` follows the reasons."""
+    """All cases, hits and misses."""
     asked = [case for case in cases if case.measured is not None]
     lines = [
         "# Kernels in an SM's own cycles: predicted beside measured", "",
@@ -189,7 +184,7 @@ def page(
             f"Target: {TARGET:.0%}, worst {WORST:.0%}. {sum(e <= WORST for e in errors)} of "
             f"{len(asked)} cases are within {WORST:.0%}{_within(again)}.", "",
             "Predicted before the measurement:", "", *_tables(asked), *_later(again),
-            *REASONS.strip().split("\n"), "", *more, "",
+            *REASONS.strip().split("\n"), "",
         ]  # fmt: skip
     else:
         lines += ["No GPU has been asked yet: these are predictions.", ""]
@@ -216,12 +211,6 @@ def page(
     return "\n".join([*lines, ""])
 
 
-def what_if_measured() -> dict[str, float]:
-    """Cycles by case of the first measurement."""
-    rows = json.loads(FIRST.read_text())["rows"]
-    return {f"{row['runner']}: {row['name']}": row["cycles"] for row in rows if "cycles" in row}
-
-
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
     if len(arguments) not in FEWEST_TO_MOST:
@@ -233,10 +222,7 @@ def main(arguments: Sequence[str]) -> int:
     first, later = (*given, *(PREDICTED, LATER)[len(given) :])
     cases, failed = joined(json.loads(first.read_text()), rows)
     again, _ = joined(json.loads(later.read_text()), rows) if later.is_file() else ([], [])
-    tried = json.loads(WHAT_IF.read_text())
-    more = section(tried, what_if_measured(), AIM) if rows else ()
-    text = page(cases, failed, measured.get("card", {}), again, more)
-    Path(arguments[0]).write_text(text)
+    Path(arguments[0]).write_text(page(cases, failed, measured.get("card", {}), again))
     return 0
 
 

@@ -15,7 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import DATA, ROW_BYTES, SMS
-from benchmarks.timing.sharing.operands import SHARED, Table, in_a_row
+from benchmarks.timing.sharing.operands import (
+    SHARED,
+    STEP_COLUMNS,
+    Table,
+    in_a_row,
+    meeting,
+)
 from testing.hardware.case import Case, MapArgs
 from testing.hardware.micro.shared import BASE, SMEM
 
@@ -28,8 +34,6 @@ BACKED: Final = 1 << 20
 pool behind the last buffer, since only time is asked for."""
 WARM: Final = 4
 """Steps after which rows of the L2 come again."""
-HALF: Final = 64
-"""Columns of a box: 128 bytes of two each."""
 
 
 def backed(size: int) -> np.ndarray:
@@ -54,13 +58,7 @@ def _begin(grid: int, barriers: int) -> str:
         f"mul.wide.u32 %rd1, %r62, 16; add.s64 %rd1, %rd1, %p0;"
         "ld.global.v4.b32 {%r40, %r41, %r42, %r43}, [%rd1];"
         f"add.u64 %rd3, %p1, {4 * grid * WORDS}; ROUND: bar.warp.sync -1;"
-        # All CTAs meet at a counter in global memory, and each waits for its own cycles.
-        "@!%q3 red.release.gpu.global.add.u32 [%rd3], 1; add.u32 %r48, %r60, 1;"
-        f"mul.lo.u32 %r48, %r48, {grid};"
-        "MEET: ld.acquire.gpu.global.b32 %r49, [%rd3]; setp.lt.u32 %q12, %r49, %r48;"
-        "@%q12 bra MEET; mov.u32 %r50, %clock;"
-        "LATE: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r50; setp.lt.u32 %q13, %r37, %r43;"
-        "@%q13 bra LATE; mov.u32 %r50, %clock; mov.u32 %r54, 0; mov.u32 %r31, 0; "
+        f"{meeting(grid, '%r43')} mov.u32 %r50, %clock; mov.u32 %r54, 0; mov.u32 %r31, 0; "
     )
 
 
@@ -87,7 +85,7 @@ def _case(
     tall, columns = size
     grid, data = len(table), backed(tall * columns * 2)
     boxes = tuple(
-        MapArgs(2, "FLOAT16", (columns, tall), (2 * columns,), (HALF, n), swizzle=3) for n in rows
+        MapArgs(2, "FLOAT16", (columns, tall), (2 * columns,), (STEP_COLUMNS, n), swizzle=3) for n in rows
     )
     return Case(
         name=name, family="timing", body=body, inputs=(np.array(table, np.uint32).ravel(),),
@@ -116,7 +114,7 @@ class Cold:
     flight: int
     pace: int = 0
     cold: bool = True
-    columns: int = 2 * HALF
+    columns: int = 2 * STEP_COLUMNS
     rows: int = 64
     apart: int = 0
     steps: int = 24
@@ -127,13 +125,13 @@ class Cold:
         text = f"2 boxes of {self.rows} rows, {self.flight} ahead, {self.pattern}"
         text += f", {self.pace} cycles of work" if self.pace else ""
         text += f", each {self.apart} cycles later" if self.apart else ""
-        text += f", rows {2 * self.columns} bytes apart" if self.columns > 2 * HALF else ""
+        text += f", rows {2 * self.columns} bytes apart" if self.columns > 2 * STEP_COLUMNS else ""
         return text + (", from memory" if self.cold else ", from the L2")
 
     @property
     def along(self) -> bool:
         """Steps go along the columns."""
-        return self.columns > 2 * HALF
+        return self.columns > 2 * STEP_COLUMNS
 
     def case(self) -> Case:
         """The micro-kernel; `read` says what its output is."""
@@ -166,12 +164,12 @@ class Cold:
             " [%r1+{to}], [%m0, {{{column}, {row}}}], [%r1+{bar}]; "
         )
         to, bar = DATA + 2 * k * size, 8 * k
-        step = f"add.u32 %r35, %r35, {HALF};" if self.along else f"add.u32 %r34, %r34, {self.rows};"
+        step = f"add.u32 %r35, %r35, {STEP_COLUMNS};" if self.along else f"add.u32 %r34, %r34, {self.rows};"
         if not (self.along or self.cold):
             step += f"and.b32 %r34, %r34, {self.rows * WARM - 1};"
         return (
             "add.u32 %r38, %r40, %r34; add.u32 %r39, %r41, %r34; add.u32 %r33, %r35, "
-            f"{0 if self.along else HALF};"
+            f"{0 if self.along else STEP_COLUMNS};"
             f"@!%q3 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1+{bar}], {2 * size}; "
             + load.format(to=to, column="%r35", row="%r38", bar=bar)
             + load.format(to=to + size, column="%r33", row="%r39", bar=bar)
@@ -233,12 +231,12 @@ class Stores:
 
     def case(self) -> Case:
         """The micro-kernel; `read` says what its output is."""
-        across = self.columns // HALF // self.boxes or 1
+        across = self.columns // STEP_COLUMNS // self.boxes or 1
         table = []
-        each = self.rows * (self.boxes if self.columns == HALF else 1)
+        each = self.rows * (self.boxes if self.columns == STEP_COLUMNS else 1)
         tall = -(-self.ctas // across) * each
         for k in range(self.ctas):
-            place, column = k // across, k % across * HALF * self.boxes
+            place, column = k // across, k % across * STEP_COLUMNS * self.boxes
             table.append((place * each, column % self.columns, tall * self.fresh, 0))
         total = tall * (ROUNDS * self.steps if self.fresh else 1)
         size = (total, self.columns)
@@ -247,8 +245,8 @@ class Stores:
     def _body(self) -> str:
         store = ""
         for k in range(self.boxes):
-            row = f"add.u32 %r38, %r34, {k * self.rows if self.columns == HALF else 0};"
-            column = f"add.u32 %r33, %r41, {0 if self.columns == HALF else k * HALF};"
+            row = f"add.u32 %r38, %r34, {k * self.rows if self.columns == STEP_COLUMNS else 0};"
+            column = f"add.u32 %r33, %r41, {0 if self.columns == STEP_COLUMNS else k * STEP_COLUMNS};"
             store += (
                 f"{row} {column} @!%q3 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
                 f"[%m0, {{%r33, %r38}}], [%r1+{DATA + k * self.rows * ROW_BYTES}]; "
@@ -310,8 +308,8 @@ def store_questions() -> tuple[Stores, ...]:
         for (boxes, columns, pace, fresh), ctas, read in product(
             (
                 (1, 2048, 0, True), (2, 2048, 0, True), (4, 2048, 0, True), (1, 2048, 4000, True),
-                (2, 2048, 4000, True), (3, HALF, 4000, True), (1, HALF, 0, False),
-                (1, HALF, 4000, False), (2, 2048, 4000, False),
+                (2, 2048, 4000, True), (3, STEP_COLUMNS, 4000, True), (1, STEP_COLUMNS, 0, False),
+                (1, STEP_COLUMNS, 4000, False), (2, 2048, 4000, False),
             ),
             (1, SMS), (False, True),
         )

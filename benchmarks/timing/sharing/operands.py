@@ -24,6 +24,7 @@ STEPS: Final = (60, 188)
 TILE_STEPS: Final = 64
 """Steps of a tile of a product."""
 STEP_COLUMNS: Final = 64
+"""Of a box: 128 bytes of two each."""
 WORDS: Final = ROUNDS + 1
 """The SM, and the cycles of each round."""
 SHARED: Final = 200 * 1024
@@ -34,6 +35,21 @@ WARM_BYTES: Final = 16 << 20
 COLUMNS: Final = 4096
 SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
 """Bytes of a row of a box -> the swizzle that its tensor map names."""
+
+
+def meeting(grid: int, later: str, first: int = 0) -> str:
+    """All CTAs meet at a counter in global memory, at %rd3, and each waits for `later` cycles.
+
+    The counter held `first` at the beginning; %r60 is the round, %q3 says who does not count.
+    """
+    return (
+        "@!%q3 red.release.gpu.global.add.u32 [%rd3], 1; add.u32 %r48, %r60, 1;"
+        f"mul.lo.u32 %r48, %r48, {grid}; add.u32 %r48, %r48, {first};"
+        "MEET: ld.acquire.gpu.global.b32 %r49, [%rd3]; setp.lt.u32 %q12, %r49, %r48;"
+        "@%q12 bra MEET; mov.u32 %r50, %clock;"
+        f"LATE: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r50; setp.lt.u32 %q13, %r37, {later};"
+        "@%q13 bra LATE;"
+    )
 
 
 @dataclass(frozen=True)
@@ -201,18 +217,12 @@ class Sharing:
         )
 
     def _common_start(self) -> str:
-        """All CTAs meet at a counter in global memory, and each waits for its cycles."""
+        """All CTAs meet at the counter behind the output, which begins with its sentinels."""
         if not self.late:
             return ""
         grid = len(self.table)
-        return (
-            "mov.u32 %r47, %r43; add.u64 %rd3, %p2, " + str(4 * grid * WORDS) + ";"
-            "@!%q3 red.release.gpu.global.add.u32 [%rd3], 1; add.u32 %r48, %r60, 1;"
-            f"mul.lo.u32 %r48, %r48, {grid}; add.u32 %r48, %r48, {SENTINEL * 0x01010101};"
-            "MEET: ld.acquire.gpu.global.b32 %r49, [%rd3]; setp.lt.u32 %q12, %r49, %r48;"
-            "@%q12 bra MEET; mov.u32 %r50, %clock;"
-            "LATE: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r50; setp.lt.u32 %q13, %r37, %r47;"
-            "@%q13 bra LATE;"
+        return f"mov.u32 %r47, %r43; add.u64 %rd3, %p2, {4 * grid * WORDS};" + meeting(
+            grid, "%r47", SENTINEL * 0x01010101
         )
 
     def _next_tile(self) -> str:
