@@ -29,6 +29,7 @@ from benchmarks.timing.side_by_side.spread import (
     TAKEN_OVER,
     block_of,
     extent_of,
+    in_a_row,
     layout_of,
     sampled,
     taken_by,
@@ -52,6 +53,8 @@ KEPT: Final = 8
 """Problems whose recordings are kept."""
 ONE_CTA: Final = "FA4, CUDA 13, one CTA"
 SPLIT: Final = "FA4, CUDA 13, keys split"
+CLC: Final = "FA4, CUDA 13, CLC"
+ONE_CLC: Final = "FA4, CUDA 13, one CTA, CLC"
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
     Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
@@ -62,6 +65,8 @@ COLUMNS: Final = (
     Column("CUTLASS, CUDA 13", "CUTLASS", CUDA13),
     Column("Gluon, CUDA 13", "Gluon", CUDA13),
     Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
+    Column(CLC, "FA4", CUDA13, clc=True),
+    Column(ONE_CLC, "FA4", CUDA13, one_cta=True, clc=True),
 )
 
 
@@ -132,10 +137,13 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own.
 
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries.
+    there are few queries. Asked for CTAs that take over others, it has them with a mask, and over
+    pages or packed where heads share keys; but not for pairs, nor for pages that are not its tiles.
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
+    if column.clc:
+        return claimable(column, problem)
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
@@ -143,6 +151,14 @@ def offered(column: Column, problem: Family | Other) -> bool:
     if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):
         return False
     return not problem.causal or problem.dims == (256, 256)
+
+
+def claimable(column: Column, problem: Family | Other) -> bool:
+    """Whether FlashAttention-4 has CTAs that take over others, and by no other column's name."""
+    if isinstance(problem, Family):
+        paired = problem.dims == (256, 256)
+        return problem.causal and problem.dims != (512, 512) and paired == column.one_cta
+    return False
 
 
 class Maker:
@@ -316,7 +332,8 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch([0]), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
         cluster = prod(recorded.request.cluster)
-        layout = Layout(rows, cluster, False, order="sections", runner=OURS, claims=True)
+        order = "heads" if in_a_row(column) else "sections"
+        layout = Layout(rows, cluster, False, order, runner=column.runner, claims=True)
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
