@@ -25,7 +25,6 @@ from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, repr
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
-    OURS,
     TAKEN_OVER,
     block_of,
     extent_of,
@@ -49,12 +48,12 @@ FEW: Final = 8192
 """Tokens of the launches of which clusters are executed."""
 LENGTHS: Final = (1024, 4096, 16384, 32768)
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
+Launches = list[tuple[LaunchTrace, Problem]]
 KEPT: Final = 8
 """Problems whose recordings are kept."""
 ONE_CTA: Final = "FA4, CUDA 13, one CTA"
 SPLIT: Final = "FA4, CUDA 13, keys split"
 CLC: Final = "FA4, CUDA 13, CLC"
-ONE_CLC: Final = "FA4, CUDA 13, one CTA, CLC"
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
     Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
@@ -66,7 +65,7 @@ COLUMNS: Final = (
     Column("Gluon, CUDA 13", "Gluon", CUDA13),
     Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
     Column(CLC, "FA4", CUDA13, clc=True),
-    Column(ONE_CLC, "FA4", CUDA13, one_cta=True, clc=True),
+    Column(f"{ONE_CTA}, CLC", "FA4", CUDA13, one_cta=True, clc=True),
 )
 
 
@@ -137,13 +136,13 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own.
 
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries. Asked for CTAs that take over others, it has them with a mask, and over
-    pages or packed where heads share keys; but not for pairs, nor for pages that are not its tiles.
+    there are few queries. CTAs that take over others it has with a mask, but not for pairs.
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
     if column.clc:
-        return claimable(column, problem)
+        masked = isinstance(problem, Family) and problem.causal and problem.dims != (512, 512)
+        return masked and column.one_cta == (problem.dims == (256, 256))
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
@@ -151,14 +150,6 @@ def offered(column: Column, problem: Family | Other) -> bool:
     if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):
         return False
     return not problem.causal or problem.dims == (256, 256)
-
-
-def claimable(column: Column, problem: Family | Other) -> bool:
-    """Whether FlashAttention-4 has CTAs that take over others, and by no other column's name."""
-    if isinstance(problem, Family):
-        paired = problem.dims == (256, 256)
-        return problem.causal and problem.dims != (512, 512) and paired == column.one_cta
-    return False
 
 
 class Maker:
@@ -257,9 +248,7 @@ class Maker:
         busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
         if other.lengths and takes_over(column := chosen(column, other.problem)):
             moved = moved_bytes(other)
-            cycles, used, kernel = claimed.cycles(
-                self, column, other.problem, other.lengths, moved
-            )
+            cycles, used, kernel = claimed.cycles(self, column, other.problem, other.lengths, moved)
             busy |= used
             kernels.append(kernel)
         else:
@@ -303,7 +292,7 @@ class Maker:
         if takes_over(column):
             return self._executed_whole(column, family)
         batches = ALIKE[family.causal]
-        launches: list[tuple[LaunchTrace, Problem]] = []
+        launches: Launches = []
         while len(launches) < len(batches):
             problem = family.problem(*batches[len(launches)])
             (recorded,) = self.records(column, problem)
@@ -312,19 +301,13 @@ class Maker:
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
                 batches += IN_TURN[family.causal] if layout.persistent else ()
-        layout = replace(layout, block=block_of(launches, layout))
-        found = [
-            Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
-            for launch, problem in launches
-            for trace, taken in taken_by(launch, problem, layout)
-        ]
-        return found, layout, kernel
+        return *self._timed(launches, layout), kernel
 
     def _executed_whole(
         self, column: Column, family: Family
     ) -> tuple[list[Executed], Layout, SassKernel]:
         """Small launches of a dynamic kernel: its first cluster takes over all others."""
-        launches: list[tuple[LaunchTrace, Problem]] = []
+        launches: Launches = []
         for length, heads in TAKEN_OVER[family.causal]:
             problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
             (recorded,) = records(column, problem, lambda _: None)
@@ -334,13 +317,17 @@ class Maker:
         cluster = prod(recorded.request.cluster)
         order = "heads" if in_a_row(column) else "sections"
         layout = Layout(rows, cluster, False, order, runner=column.runner, claims=True)
+        return *self._timed(launches, layout), kernel
+
+    def _timed(self, launches: Launches, layout: Layout) -> tuple[list[Executed], Layout]:
+        """What executed clusters took, and the layout with the keys that they take at once."""
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
             for launch, problem in launches
             for trace, taken in taken_by(launch, problem, layout)
         ]
-        return found, layout, kernel
+        return found, layout
 
 
 def shares(busy: Mapping[str, float]) -> dict[str, float]:

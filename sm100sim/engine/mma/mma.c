@@ -39,7 +39,7 @@ static Step lane_alignment(Ctx *c, const Mma *q, u32 lane, const char *name) {
  * give each part an A of its own: FlashMLA and cudnn-frontend with M = 64, Modular's with both. */
 static void parts_of_a(Ctx *c, const Mma *q) {
   u32 parts = TMEM_LANES / q->q.m;
-  if (q->q.stationary && parts > 1)
+  if (q->q.stationary && parts > 1 && first_told(c->cta, TOLD_PARTS))
     finding(c, 0, "ws-a-lanes",
             "A in Tensor Memory of .ws with M = %u: the ISA names no lanes for it; each of the %u parts of N takes the "
             "rows in its own lanes",
