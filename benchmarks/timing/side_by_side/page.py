@@ -66,7 +66,7 @@ NOT_RUN: Final = {
     "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
     "FA4 with `FA_CLC=1`, packed with 8/2 heads": "not run: its order is not that of a grid, as "
     "which query tile a number stands for is found out on the device; with 8/8 heads, over pages "
-    "of 64, without a mask and for pairs of CTAs it does not honour the switch",
+    "of 64, dense without a mask and for pairs it does not honour the switch",
 }
 """Columns that the page should have, and why it does not."""
 
