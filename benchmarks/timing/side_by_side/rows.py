@@ -141,8 +141,9 @@ def offered(column: Column, problem: Family | Other) -> bool:
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
     if column.clc:
-        masked = isinstance(problem, Family) and problem.causal and problem.dims != (512, 512)
-        return masked and column.one_cta == (problem.dims == (256, 256))
+        if isinstance(problem, Other) or problem.dims == (512, 512):
+            return False
+        return problem.causal and column.one_cta == (problem.dims == (256, 256))
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
