@@ -24,8 +24,8 @@ What has changed since, each frozen in a commit before the second table was run,
   lanes. ptxas makes a loop of it for Hopper, of 18 to 20 turns, and the machine went through it
   once. No value: what the loop does is in the machine code. It adds 1,000 to 1,100 cycles a CTA; an
   H200 says 1,523 of 18 lanes ([timing_probes.md](timing_probes.md)). Since then one elected lane
-  initialises them ([hopper.md](hopper.md)): **all rows of this package, predicted and measured, are
-  of its kernels before that.**
+  initialises them where operands are not fp8 ([hopper.md](hopper.md)): **all rows of this package,
+  predicted and measured, are of its kernels before that.**
 * **Who shares rows of memory waits for memory**, and copies from memory take 673 cycles longer than
   of the L2, loads 395 (`sharing/cold.py`, `lanes.py`; the machine had 400 for both, spread over all
   who share). Asked before the judges; then the value for loads was split off, with the errors of
