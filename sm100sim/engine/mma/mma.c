@@ -35,8 +35,8 @@ static Step lane_alignment(Ctx *c, const Mma *q, u32 lane, const char *name) {
                lane, q->q.m, q->q.group, half ? " or 16" : "");
 }
 
-/* Each part of D multiplies the rows of A in its own lanes.  The ISA shows D alone (layouts E and G), and shipped kernels
- * give each part an A of its own: FlashMLA and cudnn-frontend with M = 64, Modular's with both. */
+/* Each part of D multiplies the rows of A in its own lanes.  The ISA shows D alone (layouts E and G), and shipped
+ * kernels give each part an A of its own: FlashMLA and cudnn-frontend with M = 64, Modular's with both. */
 static void parts_of_a(Ctx *c, const Mma *q) {
   u32 parts = TMEM_LANES / q->q.m;
   if (q->q.stationary && parts > 1 && first_told(c->cta, TOLD_PARTS))
