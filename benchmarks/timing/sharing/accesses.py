@@ -66,7 +66,11 @@ COLUMNS: Final = 1024
 """Bytes of a row that are stored; then the warp begins anew."""
 
 
-def _stores(kind: str, warps: int, ctas: int) -> Question:
+PAUSE: Final = 20000
+"""Cycles from the begin of a round of stores to the next one, where there is a pause."""
+
+
+def _stores(kind: str, warps: int, ctas: int, *, paused: bool = False) -> Question:
     """Stores of a warp to 16 rows, as wide as its accumulator's, in turn to the first half."""
     lanes, size = STORES[kind]
     rows, words = 32 // lanes, size // 4
@@ -85,9 +89,14 @@ def _stores(kind: str, warps: int, ctas: int) -> Question:
         "add.s64 %rd20, %rd20, %p0; "
         + "".join(f"add.u32 %r{40 + k}, %r0, {k}; " for k in range(words))
     )  # fmt: skip
+    name = f"store to {kind} by {warps} warps of {ctas} CTAs"
+    late = (
+        f"LATE: mov.u32 %r21, %clock; sub.u32 %r21, %r21, %r50; setp.lt.u32 %q7, %r21, {PAUSE}; "
+        "@%q7 bra LATE; "
+    )
     return Question(
-        f"store to {kind} by {warps} warps of {ctas} CTAs", "stores of lanes", step, (32, 96),
-        before, block=32 * warps, grid=ctas, smem=200 * 1024, scratch=ctas * warps * 2 * rows * PITCH,
+        name + f", every {PAUSE} cycles" * paused, "stores of lanes", step,
+        (8, 32) if paused else (32, 96), before, "", late * paused, block=32 * warps, grid=ctas, smem=200 * 1024, scratch=ctas * warps * 2 * rows * PITCH,
     )  # fmt: skip
 
 
@@ -122,6 +131,8 @@ QUESTIONS: Final = (
       if work.startswith("shuffles") or (groups < 3 and beside in FEW)),
     *(_stores(kind, warps, ctas) for kind, warps, ctas in product(STORES, (4, 8, 12), (1, SMS))
       if warps < 12 or kind == "8 rows of 32 bytes"),
+    *(_stores(kind, warps, ctas, paused=True)
+      for kind, warps, ctas in product(tuple(STORES)[1::2], (8, 12), (1, SMS))),
     *(_inits(counts, fences) for counts in (1, 2, 40) for fences in (0, 1, 2)),
     *(_inits(counts, 0, apart=True) for counts in (1, 2)),
     _repeated(FENCE, "fence.proxy.async by one thread"),

@@ -131,10 +131,11 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _store_cycles(size: float, draw: Draw) -> float:
-    """Cycles of an SM's way for what it stores, alone or with others (`l2_pressure`).
+    """Cycles of an SM's way for what lanes store, alone or with others (`l2_pressure`).
 
-    By lanes as by boxes one of an H200's SMs gets 28 to 38 bytes a cycle rid of, and all of them at
-    once get rid of 16 to 24 each (sharing/accesses.py).
+    One of an H200's SMs gets 28 to 38 bytes a cycle rid of, by lanes as by boxes. Where all store
+    by lanes each gets rid of 11 to 24, also after pauses of 20,000 cycles (sharing/accesses.py). By
+    boxes all do as one where they pause (16 to 48 KB every 4,000 cycles, sharing/cold.py).
     """
     rate = draw["store_bytes"]
     share = min(draw["l2_write_bytes"] / draw["sms"], rate)
@@ -142,9 +143,7 @@ def _store_cycles(size: float, draw: Draw) -> float:
 
 
 def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
-    known = "l2_write_bytes" in draw.values
-    cycles = _store_cycles(event.size, draw) if known else event.size / draw["store_bytes"]
-    service = max(draw["copy_issue_cycles"], cycles)
+    service = max(draw["copy_issue_cycles"], event.size / draw["store_bytes"])
     return Happening("copy store", service=service, memory=_memory_cycles(event.size, draw))
 
 
