@@ -88,7 +88,7 @@ def test_values_of_stores_are_the_medians(chip: str) -> None:
     alone, all_ = (load_chip(chip).parameters[n] for n in ("store_bytes", "l2_write_bytes"))
     together = [SMS * x for x in found[str(SMS)]]
     for value, rates in ((alone, found["1"]), (all_, together)):
-        assert value.value == pytest.approx(median(rates), rel=0.002)
+        assert value.value == pytest.approx(median(rates), rel=0.01)
         assert (value.low, value.high) == pytest.approx((min(rates), max(rates)), rel=0.02)
 
 
