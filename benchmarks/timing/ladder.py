@@ -172,9 +172,11 @@ def order(cycles: Mapping[str, float], published: Mapping[str, float]) -> list[s
             f"predicted {abs(cycles[a] / cycles[b] - 1):.1%})" for a, b in which
         ) or "none"  # fmt: skip
 
+    turned = [(a, b) for a, b in pairs if cycles[a] < cycles[b]]
+    alike = [(a, b) for a, b in pairs if cycles[a] == cycles[b]]
     return [
-        f"In another order: {told([(a, b) for a, b in pairs if cycles[a] < cycles[b]])}.",
-        f"As fast as one another here: {told([(a, b) for a, b in pairs if cycles[a] == cycles[b]])}.",
+        f"In another order: {told(turned)}.",
+        f"As fast as one another here: {told(alike)}.",
     ]
 
 
