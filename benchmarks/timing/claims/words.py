@@ -107,7 +107,7 @@ KITTENS_HEAD: Final = (
     "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
     "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
     "they are not predicted. Published in that folder's README, for a B200. In level 9 a CTA exits",
-    "while its bulk store still reads its shared memory, which is a finding. In level 8 ptxas swaps",
+    "while its bulk store still reads its shared memory, a finding. In level 8 ptxas swaps",
     "two registers when it keeps line numbers, so what is timed would not be the code that runs.",
 )
 NOT_PREDICTED: Final = """
