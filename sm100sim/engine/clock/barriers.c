@@ -99,6 +99,8 @@ void init_mbarriers(Clock *c, const Execution *x) {
     b->phases = 0;
     b->bytes = 0;
   }
+  if (c->chip->init_latency <= 0) /* the chip does not say how long it takes */
+    return;
   x->w->initialised = x->at + c->chip->init_latency;
   set_result(x, x->w->initialised);
   set_read(x, x->at + x->op->read_latency);

@@ -130,11 +130,12 @@ def _by_pipe(i: Form, draw: Draw) -> Cost:
         # One whose guard is false takes its way through the pipe, but for what it writes.
         # Source: cicuvc/nvidia-sass-document, notes/sm90/arch/h100_fixed_pipeline.
         latency = draw["wait_latency"] if "PHASECHK" in i.modifiers else 0
-        if "EXCH" in i.modifiers:
-            read = draw.values.get("init_read_latency", read)
+        action = "none"
+        if "EXCH" in i.modifiers and "init_latency" in draw.values:
+            action, read = "mbarrier init", draw["init_read_latency"]
         return Cost(
             "collector", "none", service, latency, read_latency=read, reason="mbarrier",
-            action="mbarrier init" if "EXCH" in i.modifiers else "none",
+            action=action,
         )  # fmt: skip
     if i.pipe is Pipe.TMEM:
         return Cost(reason="tmem", read_latency=read)
