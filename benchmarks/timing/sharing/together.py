@@ -81,6 +81,7 @@ class Asked:
         requests: number of the rows of each request, by SM, step and place in the step.
         slots: of the ring. pace: cycles between steps where data come fast enough. work: cycles of
             products that follow each step and leave its slot free when they end.
+        resident: entries that are of one SM.
     """
 
     group: Sequence[int]
@@ -89,6 +90,7 @@ class Asked:
     slots: int
     pace: float = 0
     work: float = 0
+    resident: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,7 @@ class Together:
         self._joined = 0
         size = machine.rows * ROW_BYTES
         self._served = size * machine.queues / machine.limit
-        many = np.bincount(asked.group)
+        many = np.bincount(asked.group) / asked.resident
         self._given = [size * machine.lanes / (machine.delivered * max(n, 1)) for n in many]
 
     def run(self) -> Outcome:

@@ -1,9 +1,10 @@
-"""Kernels whose counters an H200 kept, all SMs at once (`together`): the share that is joined.
+"""Kernels that an H200 ran, all SMs at once (`together`): the share that is joined.
 
-    python -m benchmarks.timing.sharing.together_kernels RESULTS.json
+    python -m benchmarks.timing.sharing.together_kernels RESULTS.json [LIMIT]
 
 Only their orders of tiles, slots and products are taken over: no instruction, no epilogue, no
-memory. Orders are those of quack's scheduler and of the judges' Triton programs.
+memory. Orders are those of quack's scheduler and of the judges' Triton programs. LIMIT: bytes a
+cycle out of the L2, for `Machine.limit`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing.operands import COLUMNS, Sharing, Table
+from benchmarks.timing.questions import ROW_BYTES, SMS
+from benchmarks.timing.sharing.operands import COLUMNS, Sharing, Table, ordered
 from benchmarks.timing.sharing.together import (
     HERE,
     Asked,
@@ -34,20 +35,8 @@ TILE_STEPS: Final = 64
 MOST_STEPS: Final = 6 * TILE_STEPS
 """Tiles of a run; the first one is not counted."""
 SECTOR: Final = 32
-
-
-@dataclass(frozen=True)
-class Product:
-    """4096 cubed. name: of the counters. tile: rows and columns. slots: of the ring."""
-
-    name: str
-    tile: tuple[int, int]
-    slots: int
-
-    @property
-    def work(self) -> float:
-        """Cycles of a step's products: 64 columns of A and B, 4 of 16, of 64 rows each."""
-        return 4 * self.tile[0] / 64 * self.tile[1] / 2
+BOXES: Final = "Triton GEMM, boxes 4096x4096x4096"
+PERSISTENT: Final = "CUTLASS persistent GEMM 4096x4096x4096 64 × 128, cluster 1 × 1"
 
 
 def quack_order(tile: tuple[int, int], ctas: int = SMS) -> Table:
@@ -68,50 +57,101 @@ def quack_order(tile: tuple[int, int], ctas: int = SMS) -> Table:
     return tuple(tuple(found[k:whole:ctas]) for k in range(ctas))
 
 
+@dataclass(frozen=True)
+class Product:
+    """A product of 4096 cubed.
+
+    Attributes:
+        name: of the counters. tile: rows and columns. slots: of the ring.
+        order: of tiles: "quack"; "groups", eight blocks of A first; "columns", all of A.
+        resident: CTAs of an SM; each is followed as if it had a port of its own.
+    """
+
+    name: str
+    tile: tuple[int, int]
+    slots: int
+    order: str = "quack"
+    resident: int = 1
+
+    @property
+    def work(self) -> float:
+        """Cycles of a step's products: 64 columns of A and B, 4 of 16, of 64 rows each."""
+        return 4 * self.tile[0] / 64 * self.tile[1] / 2 * self.resident
+
+    @property
+    def asks(self) -> float:
+        """Bytes a cycle of an SM where nothing but products takes time."""
+        return sum(self.tile) * ROW_BYTES * self.resident / self.work
+
+    @property
+    def table(self) -> Table:
+        """Tiles of each CTA, and of those that follow it at its place."""
+        ctas = SMS * self.resident
+        if self.order == "quack":
+            return quack_order(self.tile, ctas)
+        group = GROUP if self.order == "groups" else COLUMNS // self.tile[0]
+        return ordered(self.tile, group, along_a=True, ctas=ctas)
+
+
 KERNELS: Final = (
     Product("gemm-4096x4096x4096-tile128x64-cluster1x1", (128, 64), 8),
     Product("gemm-4096x4096x4096-tile128x128-cluster1x1", (128, 128), 6),
     Product("gemm-4096x4096x4096-tile128x192-cluster1x1", (128, 192), 4),
     Product("gemm-4096x4096x4096-tile128x256-cluster1x1", (128, 256), 4),
     Product("gemm-4096x4096x4096-tile256x128-cluster1x1", (256, 128), 4),
+    Product(f"{BOXES} 128 × 256, 3 stages, 8 warps", (128, 256), 3, "columns"),
+    Product(f"{BOXES} 128 × 128, 3 stages, 8 warps", (128, 128), 3, "columns", 2),
+    Product(f"{BOXES} 64 × 128, 3 stages, 4 warps", (64, 128), 3, "columns", 3),
+    Product(PERSISTENT, (64, 128), 8, "groups"),
 )
 
 
-def ran(product: Product, machine: Machine = Machine()) -> tuple[Outcome, float]:
+def ran(product: Product, limit: float = Machine.limit) -> tuple[Outcome, float]:
     """The run of some tiles, and bytes a cycle of an SM."""
+    machine = Machine(limit=limit)
     record = json.loads((HERE / "h200_tiles.json").read_text())
-    asked = Sharing("", product.tile, quack_order(product.tile), slots=product.slots)
-    steps, smid = min(asked.tiles * TILE_STEPS, MOST_STEPS), record["sms of CTAs"]
+    asked = Sharing("", product.tile, product.table, slots=product.slots)
+    smid = record["sms of CTAs"] * product.resident
+    steps = min(asked.tiles * TILE_STEPS, MOST_STEPS)
     requests = requests_of(asked, steps, machine.rows)
     groups = placed(asked, record["gpcs"], smid)
     begins = begins_of(asked, smid, 1)
-    outcome = Together(
-        Asked(groups, begins, requests, product.slots, work=product.work), machine
-    ).run()
-    return outcome, float(outcome.bytes_per_cycle(asked.size, TILE_STEPS).mean())
+    what = Asked(
+        groups, begins, requests, product.slots, work=product.work, resident=product.resident
+    )
+    outcome = Together(what, machine).run()
+    rate = outcome.bytes_per_cycle(asked.size, TILE_STEPS).mean() * product.resident
+    return outcome, float(rate)
 
 
-def counted(name: str) -> tuple[float, float]:
-    """Bytes a cycle that an SM got on the chip, and the share that was joined."""
+def counted(name: str) -> tuple[float, float] | None:
+    """Bytes a cycle that an SM got on the chip, and the share that was joined, where it is kept."""
     kernels = json.loads(COUNTERS.read_text())["kernels"]
-    (one,) = (kernel for kernel in kernels if kernel["name"] == name)
+    one = next((kernel for kernel in kernels if kernel["name"] == name), None)
+    if one is None:
+        return None
     asked = one["lrc__request_sectors_op_read_coalescable.sum"]
     joined = one["lrc__request_sectors_op_read_coalescing_achieved_type_hardware.sum"]
     return asked * SECTOR / one["sm__cycles_elapsed.max"] / SMS, joined / asked
 
 
-def main(path: str) -> None:
+def main(path: str, limit: float = Machine.limit) -> None:
     """Run all, and keep what came."""
     found = []
     for product in KERNELS:
-        outcome, rate = ran(product)
-        chip, joined = counted(product.name)
-        row = {"name": product.name, "chip": [round(chip, 1), round(joined, 3)],
-               "here": [round(rate, 1), round(outcome.joined, 3)]}  # fmt: skip
+        outcome, rate = ran(product, limit)
+        chip = counted(product.name)
+        row = {
+            "name": product.name,
+            "limit": limit,
+            "asks": round(product.asks, 1),
+            "chip": chip and [round(chip[0], 1), round(chip[1], 3)],
+            "here": [round(rate, 1), round(outcome.joined, 3)],
+        }
         print(row, flush=True)
         found.append(row)
-    Path(path).write_text(json.dumps(found, indent=1) + "\n")
+    Path(path).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(float, sys.argv[2:]))
