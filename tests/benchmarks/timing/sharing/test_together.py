@@ -98,7 +98,7 @@ def test_requests_are_those_of_the_question() -> None:
     "name",
     ["every SM its own", "TPC the same, some 150 cycles later",
      "TPC the same, some 1300 cycles later",
-     "8 in a row the same A, asked for every 448 cycles, some 0 cycles later"],
+     "4 in a row the same A, asked for every 448 cycles, some 0 cycles later"],
 )  # fmt: skip
 def test_a_chip_answered_alike(name: str) -> None:
     """In step, late by less than the window, late by a round, and as fast as asked for."""
