@@ -136,14 +136,16 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own.
 
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries. CTAs that take over others it has with a mask, but not for pairs.
+    there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
     if column.clc:
-        if isinstance(problem, Other) or problem.dims == (512, 512):
-            return False
-        return problem.causal and column.one_cta == (problem.dims == (256, 256))
+        if isinstance(problem, Other):
+            grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
+            return bool(grouped) and not column.one_cta
+        dims = problem.dims
+        return problem.causal and dims != (512, 512) and column.one_cta == (dims == (256, 256))
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
