@@ -144,8 +144,8 @@ def offered(column: Column, problem: Family | Other) -> bool:
         if isinstance(problem, Other):
             grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
             return bool(grouped) and not column.one_cta
-        dims = problem.dims
-        return problem.causal and dims != (512, 512) and column.one_cta == (dims == (256, 256))
+        paired = problem.dims == (256, 256)
+        return problem.causal and problem.dims != (512, 512) and column.one_cta == paired
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
@@ -317,9 +317,8 @@ class Maker:
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch([0]), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
-        cluster = prod(recorded.request.cluster)
-        order = "heads" if in_a_row(column) else "sections"
-        layout = Layout(rows, cluster, False, order, runner=column.runner, claims=True)
+        size, order = prod(recorded.request.cluster), "heads" if in_a_row(column) else "sections"
+        layout = Layout(rows, size, False, order, runner=column.runner, claims=True)
         return *self._timed(launches, layout), kernel
 
     def _timed(self, launches: Launches, layout: Layout) -> tuple[list[Executed], Layout]:
