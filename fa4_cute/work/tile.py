@@ -13,6 +13,7 @@ from ..device import ids
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.masks.masks import is_zero
+from ..plan.masks.query_tiles import KeptOrder
 from ..plan.spec.attention_spec import AttentionSpec
 from .progress import counted
 from .sequence import Arguments, Sequence, decode_sequence
@@ -114,9 +115,13 @@ def place_in_turns(
     """
     heads, num_sections = args.extras.num_heads, args.extras.num_sequences
     num_blocks = args.extras.num_work // (heads * num_sections)
+    all_heads = scheduled_heads(spec, args.num_q_heads)
+    if spec.variant.keeps_short:
+        order = KeptOrder(heads, num_sections, num_blocks, args.extras.num_kept)
+        block, head = order.place(index, DEVICE)
+        return block, head % all_heads, head // all_heads, num_blocks
     section, rest = index // (heads * num_blocks), index % (heads * num_blocks)
     head = section * heads + rest % heads
-    all_heads = scheduled_heads(spec, args.num_q_heads)
     return rest // heads, head % all_heads, head // all_heads, num_blocks
 
 

@@ -124,8 +124,8 @@ def extent_of(problem: Problem, runner: str) -> Extent:
         section = TURN_HEADS
     else:
         section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
-    heads = problem.batch * problem.heads
-    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section)
+    heads, kept = problem.batch * problem.heads, row if runner == OURS else 0
+    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section, kept)
 
 
 def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
