@@ -102,7 +102,7 @@ def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layou
 def in_a_row(column: Column) -> bool:
     """Whether tiles of a head follow one another."""
     ours = column.runner == OURS and is_persistent(column)
-    return column.runner in HEAD_BY_HEAD or ours
+    return column.runner in HEAD_BY_HEAD or column.clc or ours
 
 
 def is_persistent(column: Column) -> bool:
@@ -111,8 +111,8 @@ def is_persistent(column: Column) -> bool:
 
 
 def takes_over(column: Column) -> bool:
-    """Whether a column of this package insists on CTAs that take over others."""
-    return column.runner == OURS and ("scheduler", "dynamic") in column.options
+    """Whether the CTAs of a column take over others: it asks for that."""
+    return column.clc or (column.runner == OURS and ("scheduler", "dynamic") in column.options)
 
 
 def extent_of(problem: Problem, runner: str) -> Extent:
