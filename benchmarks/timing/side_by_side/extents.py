@@ -25,7 +25,7 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.predict.gpu import LaunchTime, finish, resident_ctas
-from sm100sim.timing.records import Action, ClusterTrace, LaunchTrace, SassKernel
+from sm100sim.timing.records import ClusterTrace, LaunchTrace, SassKernel
 from sm100sim.timing.sass.trace import Matcher
 
 COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
@@ -298,17 +298,6 @@ def spent(launch: LaunchTrace, found: LaunchTime) -> dict[str, float]:
         unit: sum(n * time[unit] for n, time in zip(shares, times, strict=True))
         for unit in times[0]
     }
-
-
-def work_of(trace: ClusterTrace) -> tuple[int, int]:
-    """What a cluster did, by which those that are alike are known: its copies and its MMAs."""
-    kinds = [event.kind for event in trace.events]
-    copies = mmas = 0
-    for stream in trace.streams:
-        seen = stream.event[stream.event >= 0]
-        copies += sum(kinds[e] is Action.COPY_LOAD for e in seen.tolist())
-        mmas += sum(kinds[e] is Action.MMA for e in seen.tolist())
-    return copies, mmas
 
 
 def times(trace: ClusterTrace, launch: LaunchTrace, draws: Sequence[Draw]) -> tuple[
