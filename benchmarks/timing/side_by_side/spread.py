@@ -10,7 +10,6 @@ from math import prod
 from typing import Final
 
 from benchmarks.hopper.times.problems import BYTES, Problem
-from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import SMS, Column, records
 from benchmarks.timing.side_by_side.extents import KEY_TILES, Extent, Layout, clusters
 from fa4_cute.plan.launch.tiles import heads_of_section
