@@ -59,7 +59,8 @@ class Machine:
             time, 200 too late.
         row_cycles: of an SM's port. latency: of a request, beside its queues.
         rows: of a request. queues: of the L2. lanes: of a GPC. These three make requests wait
-            unevenly; 3 and 16 were the best of five pairs for SMs that stay with their rows.
+            unevenly; 3 and 16 are one of the two best of five pairs
+            for SMs that stay with their rows.
     """
 
     limit: float = 4600

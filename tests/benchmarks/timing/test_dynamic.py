@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from benchmarks.hopper.times.problems import Problem
+from benchmarks.timing.side_by_side import rows
 from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
-from benchmarks.timing.side_by_side.claimed import SMALL, Handed
+from benchmarks.timing.side_by_side.claimed import SMALL, Handed, handed_out, solved
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
@@ -60,6 +62,43 @@ def test_one_cluster_executes_all_query_tiles_of_a_small_launch() -> None:
     assert not takes_over(replace(asked, options=()))
 
 
+def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> None:
+    of = {column.name: column for column in rows.COLUMNS if column.clc}
+    shown = {
+        name: [f.name for f in rows.FAMILIES if rows.offered(column, f)]
+        for name, column in of.items()
+    }
+    assert shown == {
+        rows.CLC: ["bf16 d64 causal", "bf16 d96 causal", "bf16 d128 causal", "bf16 d192/128 causal",
+                   "fp8 d64 causal", "fp8 d128 causal"],
+        f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
+    }  # fmt: skip
+    packed = [o.name for o in rows.OTHERS for c in of.values() if rows.offered(c, o)]
+    assert packed == ["packed 4,096 to 256, 8/2 heads, causal"]
+    assert all(takes_over(column) and column.runner == "FA4" for column in of.values())
+
+
+@pytest.mark.parametrize(
+    ("column", "order"),
+    [(Column("", OURS, CUDA12, options=(("scheduler", "dynamic"),)), "sections"),
+     (Column("", "FA4", CUDA12, clc=True), "heads")],
+)  # fmt: skip
+def test_tiles_are_handed_out_in_the_order_of_the_kernel_s_own_grid(
+    monkeypatch: pytest.MonkeyPatch, column: Column, order: str
+) -> None:
+    """A chip hands out CTAs in their order, and FlashAttention-4's grid has head after head."""
+    request = SimpleNamespace(grid=(8, 2, 1), cluster=(2, 1, 1))
+    monkeypatch.setattr(rows, "records", lambda *_: [SimpleNamespace(request=request)])
+    monkeypatch.setattr(rows, "Matcher", lambda *_: SimpleNamespace(launch=lambda _: None))
+    monkeypatch.setattr(rows, "block_of", lambda *_: 64)
+    monkeypatch.setattr(rows, "taken_by", lambda *_: ())
+    maker = rows.Maker()
+    monkeypatch.setattr(maker, "kernel", lambda *_: None)
+    _, layout, _ = maker._executed(column, rows.Family((128, 128), causal=True))
+    runner = column.runner
+    assert layout == Layout(512, 2, False, order, block=64, runner=runner, claims=True)
+
+
 def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
     layout = Layout(rows=256, cluster=1, persistent=True)
     every = Mixed(2, 600, 600, causal=False, lengths=(600, 100))
@@ -77,6 +116,23 @@ def test_packed_query_tiles_are_handed_out_longest_first_empty_ones_too() -> Non
     assert list(found.work) == [1, 4, 1468, 2]
     small = np.array([Handed.of(few, 1).work for few in SMALL])
     assert np.linalg.matrix_rank(small) == 4
+
+
+def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
+    """Four query heads of a tile share keys, so that it has 64 queries of each."""
+    found = Handed.in_turn((160, 64), heads=2, group=4)
+    assert list(found.keys) == [160, 160, 128, 128, 128, 128, 64, 64]
+    assert list(found.work) == [1, 8, 960, 0]
+    problem = Problem("packed", 2, 160, 160, 8, 2, 128, 128, causal=True, packed=True)
+    assert handed_out(Column("", "FA4", CUDA12, clc=True), problem, (160, 64)) == found
+    ours = handed_out(Column("", OURS, CUDA12), problem, (160, 64))
+    assert list(ours.keys) == [160] * 8 + [64] * 8
+
+
+def test_what_no_small_launch_has_costs_nothing() -> None:
+    work = [Handed.in_turn(few, 1, 4).work[:3] for few in SMALL[:3]]
+    times = [[10 + 5 * tiles + 2 * keys] for _, tiles, keys in work]
+    assert solved(work, times).ravel() == pytest.approx([10, 5, 2, 0])
 
 
 def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
