@@ -68,9 +68,9 @@ def test_what_is_delivered_is_limited_too() -> None:
     assert rate(found) == pytest.approx(50, rel=0.01)
 
 
-@pytest.mark.parametrize("how", ["pace", "work"])
-def test_steps_follow_their_pace_or_their_products(how: str) -> None:
-    found = outcome([0], [0], same=True, **{how: 1000.0})
+@pytest.mark.parametrize(("pace", "work"), [(1000.0, 0.0), (0.0, 1000.0)])
+def test_steps_follow_their_pace_or_their_products(pace: float, work: float) -> None:
+    found = outcome([0], [0], same=True, pace=pace, work=work)
     assert rate(found) == pytest.approx(8 * SIZE / 1000, rel=0.01)
 
 
