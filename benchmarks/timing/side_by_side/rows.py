@@ -136,14 +136,16 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own.
 
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries. CTAs that take over others it has with a mask, but not for pairs.
+    there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
     if column.clc:
-        if isinstance(problem, Other) or problem.dims == (512, 512):
-            return False
-        return problem.causal and column.one_cta == (problem.dims == (256, 256))
+        if isinstance(problem, Other):
+            grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
+            return bool(grouped) and not column.one_cta
+        paired = problem.dims == (256, 256)
+        return problem.causal and problem.dims != (512, 512) and column.one_cta == paired
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
@@ -315,9 +317,8 @@ class Maker:
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch([0]), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
-        cluster = prod(recorded.request.cluster)
-        order = "heads" if in_a_row(column) else "sections"
-        layout = Layout(rows, cluster, False, order, runner=column.runner, claims=True)
+        size, order = prod(recorded.request.cluster), "heads" if in_a_row(column) else "sections"
+        layout = Layout(rows, size, False, order, runner=column.runner, claims=True)
         return *self._timed(launches, layout), kernel
 
     def _timed(self, launches: Launches, layout: Layout) -> tuple[list[Executed], Layout]:

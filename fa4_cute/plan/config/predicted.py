@@ -24,7 +24,7 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 192, 128,
                  Costs(0, 9438, 20480), Costs(5679, 2840, 20480), Costs(6327, 3028, 20480)),
     PredictedRow("2q", 1, 64, 64,
-                 Costs(0, 6993, 15614), Costs(3995, 2740, 14835), Costs(4098, 2907, 17253)),
+                 Costs(0, 6993, 15614), Costs(4248, 1838, 15299), Costs(4098, 2907, 17253)),
     PredictedRow("2q", 1, 96, 96,
                  Costs(0, 8328, 17612), Costs(4648, 2839, 17359), Costs(4465, 2984, 17427)),
     PredictedRow("2q", 1, 128, 128,
