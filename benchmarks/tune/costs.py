@@ -22,11 +22,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any, Final
 
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
 from fa4_cute.plan.spec.variant import Scheduler
+from sm100sim.timing.predict.launches import Band
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -75,14 +76,19 @@ KINDS: Final = (
     *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
+    Kind("1q", "bf16", 64, 64, causal=True),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
 """In the order of the table. Where the softmax loop without a mask is not that with one
-(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both."""
+(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both: with one
+Q tile too, for the two are compared."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
+FEW_TILES: Final = (2048, 1)
+"""Length and batch of one more causal launch of persistent CTAs. In the others each takes as many
+query tiles, so that start and tiles would not be told apart; short prompts have few."""
 DECODED_KEYS: Final = (2048, 4096)
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
@@ -212,14 +218,27 @@ def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
     return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
 
 
+def means_of(draws: Sequence[Sequence[float]]) -> Costs:
+    """Return the means over the draws, the chip's own values left out.
+
+    What a launch takes is a sum of these parts, and its mean that of theirs. Medians of two parts
+    are of different draws: their sum was off by a hundredth, as much as schedulers differ.
+    """
+    first, tile, key = (max(0, mean(draw[i] for draw in draws[1:])) for i in range(3))
+    return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
+
+
+def dear_keys(record: Mapping[str, Any]) -> int:
+    """Return what ``COUNTED_KEYS`` of a dynamic CTA take where they cost most beside those of a CTA
+    for every query tile, of all draws but a twentieth."""
+    pairs = zip(record["tile"][1:], record["dynamic"][1:], strict=True)
+    most = Band.of([key / of_tile for (*_, of_tile), (*_, key) in pairs]).high
+    return round(most * means_of(record["tile"]).per_keys)
+
+
 def of_kind(kind: Kind) -> tuple[str, ...]:
     """Return the schedulers that are predicted: with one Q tile not the last."""
     return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
-
-
-def _by_scheduler(record: Mapping[str, Any]) -> list[Any]:
-    """Return the draws of each scheduler that a record has."""
-    return [record[scheduler] for scheduler in SCHEDULERS if scheduler in record]
 
 
 def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
@@ -232,8 +251,10 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     )
     for kind in KINDS:
         if kind.name in records:
-            rows = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
-            told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            record = records[kind.name]
+            told = ", ".join(f"Costs{tuple(means_of(record[s]))}" for s in SCHEDULERS if s in record)
+            if "dynamic" in record:
+                told += f",\n                 dear_keys={dear_keys(record)}"
             told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
@@ -287,8 +308,9 @@ def main(arguments: list[str] | None = None) -> int:
         warnings.simplefilter("ignore")
         sm100sim.activate(sm_count=148)  # before the DSL is imported
         from benchmarks.timing.side_by_side.rows import Maker
+        from benchmarks.timing.side_by_side.spread import IN_TURN
 
-        maker = Maker()
+        maker = Maker(in_turn={**IN_TURN, True: (*IN_TURN[True], FEW_TILES)})
         for kind in DECODING:
             if re.search(given.only, kind.name):
                 record = decoding(kind, maker)
@@ -300,8 +322,7 @@ def main(arguments: list[str] | None = None) -> int:
             if re.search(given.only, kind.name):
                 found = made(kind, maker, given.scheduler or of_kind(kind))
                 records[kind.name] = merged(records.get(kind.name, {}), found)
-                every = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
-                print(kind.name, *every, flush=True)
+                print(kind.name, *(means_of(found[s]) for s in found["ptx"]), flush=True)
                 save(records)
     TABLE.write_text(table_text(records))
     return 0

@@ -27,6 +27,7 @@ from benchmarks.timing.side_by_side.spread import (
     IN_TURN,
     OURS,
     TAKEN_OVER,
+    Batches,
     block_of,
     extent_of,
     layout_of,
@@ -148,8 +149,14 @@ def offered(column: Column, problem: Family | Other) -> bool:
 class Maker:
     """Makes rows of a chip; keeps the machine code that it has seen."""
 
-    def __init__(self, chip_name: str = CHIP, *others: Maker) -> None:
-        """Nothing seen, but for what others recorded and assembled."""
+    def __init__(
+        self, chip_name: str = CHIP, *others: Maker, in_turn: Mapping[bool, Batches] = IN_TURN
+    ) -> None:
+        """Nothing seen, but for what others recorded and assembled.
+
+        ``in_turn`` are the further launches of which clusters of persistent kernels are executed.
+        """
+        self._in_turn = in_turn
         chip = load_chip(chip_name)
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
@@ -295,7 +302,7 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-                batches += IN_TURN[family.causal] if layout.persistent else ()
+                batches += self._in_turn[family.causal] if layout.persistent else ()
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
