@@ -23,11 +23,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from statistics import mean, median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
-from fa4_cute.plan.spec.variant import Scheduler
+from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
 from sm100sim.timing.predict.launches import Band
+
+if TYPE_CHECKING:
+    from benchmarks.timing.side_by_side.rows import Family
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -98,19 +101,19 @@ PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
-def spec_of(kind: Kind, scheduler: str) -> Any:
-    """Return the kernel that stands for a kind, with a scheduler."""
-    from fa4_cute.host.ask.features import Features
-    from fa4_cute.host.ask.problem import Problem
-    from fa4_cute.host.choose.support import choose, require
+def family_of(kind: Kind) -> Family:
+    """Return the problems whose launches are executed."""
+    from benchmarks.timing.side_by_side.rows import Family
 
-    dtype = {"bf16": "bf16", "fp8": "fp8_e4m3"}[kind.dtype]
-    asked = Problem(
-        dtype, 1, COUNTED_KEYS, COUNTED_KEYS, 1, 1, kind.depth, kind.ov_depth, causal=kind.causal,
-        num_qo=None if kind.kernel == "pair" else int(kind.kernel[0]),
-        features=Features(scheduler=Scheduler[scheduler.upper()]),
-    )  # fmt: skip
-    return require(choose(asked)).spec
+    return Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
+
+
+def spec_of(kind: Kind, scheduler: str) -> BlackwellSpec:
+    """Return the kernel that stands for a kind, with a scheduler."""
+    from benchmarks.tune import measure
+
+    problem = family_of(kind).problem(COUNTED_KEYS, 1)
+    return measure.spec_of(problem, kind.kernel, scheduler=scheduler)
 
 
 def ptx_of(kind: Kind, scheduler: str) -> str:
@@ -135,15 +138,13 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     """Execute CTAs of a kind and return its record: per scheduler the costs of every draw, and
     of which PTX they are."""
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
-    from benchmarks.timing.side_by_side.rows import Family
 
-    family = Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
     record: dict[str, Any] = {"name": kind.name, "ptx": {}}
     for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
         options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
         column = Column(scheduler, "fa4_cute", CUDA12, options=tuple(options.items()))
-        costs, layout, _ = maker.costs(column, family)
+        costs, layout, _ = maker.costs(column, family_of(kind))
         starts = [draw["cta_cycles"] for draw in maker.draws]
         record[scheduler] = [
             ((0.0, cta + first + tile, key) if scheduler == "tile" else (cta + first, tile, key))
