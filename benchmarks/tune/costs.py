@@ -253,7 +253,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     for kind in KINDS:
         if kind.name in records:
             record = records[kind.name]
-            told = ", ".join(f"Costs{tuple(means_of(record[s]))}" for s in SCHEDULERS if s in record)
+            known = [means_of(record[s]) for s in SCHEDULERS if s in record]
+            told = ", ".join(f"Costs{tuple(costs)}" for costs in known)
             if "dynamic" in record:
                 told += f",\n                 dear_keys={dear_keys(record)}"
             told += ",\n                 causal=True" if kind.causal else ""

@@ -62,7 +62,7 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("1q", 2, 192, 128,
                  Costs(0, 9487, 10586), Costs(3519, 7282, 10619)),
     PredictedRow("1q", 1, 128, 128,
-                 Costs(0, 7909, 9067), Costs(3084, 6272, 9190)),
+                 Costs(0, 7903, 9067), Costs(3085, 6271, 9189)),
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("1q", 2, 64, 64,
