@@ -220,7 +220,8 @@ class SM90AttentionSMem(SharedMemory):
 
     def misc_mbars(self) -> SM90MBars:
         """The barriers of this CTA, in the words of their events."""
-        return SM90MBars(HopperBarriers(self.mbar_base()), self.layout.config.misc_mbars)
+        plan = self.layout.config.misc_mbars
+        return SM90MBars(HopperBarriers(self.mbar_base(), plan.one_lane_initialises), plan)
 
     def q_tile_smem(self, consumer: Int32 | int) -> Int32:
         """Q tile of ``consumer``: 64 rows x padded depth columns of qkv_dtype, K-major."""

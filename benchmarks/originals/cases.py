@@ -87,6 +87,10 @@ PAGED: Final = Case(
 SHORT: Final = Case(
     EVERYTHING, 128, heads=8, kv_heads=2, lengths=((1, 300), (3, 133), (17, 400)), num_splits=1
 )
+STEPS: Final = Case(
+    frozenset({"causal", "page128", "ragged"}), 128, heads=32, kv_heads=8,
+    lengths=((1, 1000), (1, 129), (1, 300)), num_splits=1,
+)  # fmt: skip
 
 CASES: Final = (
     Original(
@@ -114,5 +118,6 @@ CASES: Final = (
         "2Q d128 window 200, 8/2 heads", "dense", dense(512, 512, 128, 8, 2),
         {"mask": 200, **FORCED}, {"window_size": (199, 0)},
     ),
+    Original("decoding, paged, 32/8 heads", "paged", STEPS, releases=("26.7",)),
     Original("MLA decode 576/512", "decode", dense(1, 256, 576, 16, 1), counterpart=False),
 )  # fmt: skip

@@ -62,7 +62,7 @@ def _paged(folder: Path, given: Arguments) -> Words:
     table = torch.nn.functional.pad(table, (0, columns - table.shape[1]))
     save(
         folder, q=given.q, blocks=blocks, table=table, offsets=options["cu_seqlens_q"],
-        cached=cached, sinks=options["sink"].bfloat16(),
+        cached=cached, sinks=options.get("sink", torch.zeros(given.q.shape[1])).bfloat16(),
     )  # fmt: skip
     numbers = (
         len(queries), given.q.shape[0], int(queries.max()), int(options["seqused_k"].max()),

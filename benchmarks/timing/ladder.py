@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -93,6 +94,8 @@ OF_KITTENS: Final = ("-std=c++20", "--use_fast_math", "--expt-extended-lambda", 
 FINDINGS: Final = 1
 """Exit code of a run that went through; v5 and v6 name lanes of other warps."""
 LADDERS: Final = (PUBLISHED, KITTENS)
+END: Final = "l2_bytes"
+"""The value whose range decides between kernels that the L2 and kernels that latencies hold."""
 Row = Mapping[str, Any]
 
 
@@ -142,8 +145,9 @@ def recorded(program: Path) -> Recording:
     return launches[0]
 
 
-def predicted(recording_: Recording) -> tuple[list[float], str]:
-    """Cycles of the launch by draw, the chip's own values first, and the assembler."""
+def predicted(recording_: Recording) -> tuple[list[float], list[float], str]:
+    """Cycles of the launch by draw, the chip's own values first; at the ends of `END`'s range,
+    with the others of the chip's own; and the assembler."""
     request = recording_.request
     kernel = compiled(request.ptx, "sm_100a", request.kernel)
     launch = traced(kernel, recording_)
@@ -151,7 +155,29 @@ def predicted(recording_: Recording) -> tuple[list[float], str]:
     launch = replace(launch, traces=(replace(launch.traces[0], clusters=every),))
     chip, moved = load_chip(CHIP), 3 * 2 * SIZE**2
     draws = [chip.draw(number) for number in range(DRAWS + 1)]
-    return [time_launch(launch, draw, hbm_bytes=moved).cycles for draw in draws], kernel.compiler
+    end = chip.parameters[END]
+    draws += [replace(draws[0], values={**draws[0].values, END: at}) for at in (end.low, end.high)]
+    cycles = [time_launch(launch, draw, hbm_bytes=moved).cycles for draw in draws]
+    return cycles[:-2], cycles[-2:], kernel.compiler
+
+
+def order(cycles: Mapping[str, float], published: Mapping[str, float]) -> list[str]:
+    """Pairs of kernels that are in another order than published, and those without one."""
+    pairs = [(a, b) for a, b in combinations(cycles, 2) if published[a] < published[b]]
+    pairs += [(b, a) for a, b in combinations(cycles, 2) if published[a] > published[b]]
+
+    def told(which: Sequence[tuple[str, str]]) -> str:
+        return ", ".join(
+            f"{a} and {b} (published {published[b] / published[a] - 1:.1%} apart, "
+            f"predicted {abs(cycles[a] / cycles[b] - 1):.1%})" for a, b in which
+        ) or "none"  # fmt: skip
+
+    turned = [(a, b) for a, b in pairs if cycles[a] < cycles[b]]
+    alike = [(a, b) for a, b in pairs if cycles[a] == cycles[b]]
+    return [
+        f"In another order: {told(turned)}.",
+        f"As fast as one another here: {told(alike)}.",
+    ]
 
 
 def section(rows: Sequence[Row], published: Mapping[str, float] = PUBLISHED) -> list[str]:
@@ -179,9 +205,15 @@ def section(rows: Sequence[Row], published: Mapping[str, float] = PUBLISHED) -> 
         )
     orders = [tau([(published[n], r[k]) for n, r in rates.items()]) for k in range(DRAWS + 1)]
     of_draws = sorted(orders[1:])
+    ends = [{row["name"]: row["ends"][k] for row in made} for k in range(2)]
+    at_ends = [tau([(published[n], -cycles[n]) for n in rates]) for cycles in ends]
+    of_end = load_chip(CHIP).parameters[END]
     return [
         "Speed over the fastest's. Kendall's tau of the two orders: "
         f"{orders[0]:.2f} ({of_draws[0]:.2f} to {of_draws[-1]:.2f} over the draws); target 0.9.",
+        f"With `{END}` at the ends of its range, {of_end.low:,.0f} and {of_end.high:,.0f}: "
+        f"{at_ends[0]:.2f} and {at_ends[1]:.2f}.",
+        *order({row["name"]: row["cycles"][0] for row in made}, published),
         f"The last column is at {clock:,.0f} MHz; the machine's clock is not known.", "", *lines,
     ]  # fmt: skip
 
@@ -193,14 +225,14 @@ def main(arguments: Sequence[str]) -> int:
         return 64
     of = {name: Path(folder) for folder, ladder in zip(arguments, LADDERS, strict=True)
           for name in ladder}  # fmt: skip
-    rows = [row for row in load(RECORDS) if "cycles" in row]
+    rows = [row for row in load(RECORDS) if "ends" in row]
     with tempfile.TemporaryDirectory() as folder:
         for name in [name for name in of if name not in {row["name"] for row in rows}]:
             try:
                 program = built(name, of[name], Path(folder))
-                cycles, compiler = predicted(recorded(program))
-                told = [round(c) for c in cycles]
-                rows.append({"name": name, "compiler": compiler, "cycles": told})
+                cycles, ends, compiler = predicted(recorded(program))
+                told = {"cycles": [round(c) for c in cycles], "ends": [round(c) for c in ends]}
+                rows.append({"name": name, "compiler": compiler, **told})
             except Exception as error:  # the others go on
                 failed = str(error).partition("\n")[0].rpartition(": ")[2][:160]
                 rows.append({"name": name, "failed": failed})

@@ -77,11 +77,31 @@ class BarrierBlock:
         self.expect(mbar, num_bytes)
 
 
+@dataclass(frozen=True)
 class HopperBarriers(BarrierBlock):
     """The same on Hopper, where a time limit makes every wait a second check and a branch longer.
 
-    On an H200 kernels for head dims 96 and 128 take 1 % less time without one.
+    On an H200 kernels for head dims 96 and 128 take 1 % less time without one. ``by_one_lane`` says
+    who initialises the barriers.
     """
+
+    by_one_lane: bool
+
+    def init(self, counts: cutlass.Constexpr, lane_idx: Int32) -> None:
+        """Initialise all barriers for ``counts`` arrivals: one elected lane, or lane by lane.
+
+        ``mbarrier.init`` has uniform registers on sm_90a: of lanes that initialise a barrier each
+        ptxas makes a loop, a turn a lane, of 1,500 cycles (docs/hopper.md). Whichever lane is
+        elected, the fence behind is its own, too, and releases what it has initialised to the
+        cluster; every use comes after the barrier of the CTA, or of the cluster, that follows.
+        """
+        if self.by_one_lane:
+            with cute.arch.elect_one():
+                for mbar, count in enumerate(counts):
+                    barriers.mbarrier_init(self.address_of(mbar), Int32(count))
+            barriers.fence_mbarrier_init()
+        else:
+            super().init(counts, lane_idx)
 
     def wait_at(self, address: Int32, phase: Int32, *, of_cluster: bool = False) -> None:
         """Block until the phase with parity ``phase`` of the barrier at ``address`` has ended."""

@@ -7,12 +7,13 @@ their barriers would fall out of step.
 from dataclasses import dataclass, replace
 
 import cutlass
-from cutlass import Int32, cute
+from cutlass import Int32, Uint32, cute
 
 from ..device import ids
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.masks.masks import is_zero
+from ..plan.masks.query_tiles import KeptOrder
 from ..plan.spec.attention_spec import AttentionSpec
 from .progress import counted
 from .sequence import Arguments, Sequence, decode_sequence
@@ -96,6 +97,8 @@ def place_of_work(
         return place_in_turns(spec, args, index)
     num_heads = args.extras.num_heads
     per_tile = num_heads * args.extras.num_sequences
+    if spec.decodes_briefly:
+        return place_in_few(spec, args, index)
     if spec.head_by_head:
         num_blocks = args.extras.num_work // per_tile
         head, block = index // num_blocks, index % num_blocks
@@ -103,6 +106,19 @@ def place_of_work(
     block, rest = index // per_tile, index % per_tile
     num_blocks = args.extras.num_work // per_tile
     return block, rest % num_heads, rest // num_heads, num_blocks
+
+
+def place_in_few(
+    spec: AttentionSpec, args: Arguments, index: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return the same, head by head, of dense queries: two divisions of numbers without a sign."""
+    positions = spec.config.PairBM_eff()
+    num_blocks = Uint32(args.seqlen_q + (positions - 1)) // Uint32(positions)
+    heads, index = Uint32(args.extras.num_heads), Uint32(index)
+    head = index // num_blocks
+    batch = head // heads
+    block, head = index - head * num_blocks, head - batch * heads
+    return Int32(block), Int32(head), Int32(batch), Int32(num_blocks)
 
 
 def place_in_turns(
@@ -114,9 +130,13 @@ def place_in_turns(
     """
     heads, num_sections = args.extras.num_heads, args.extras.num_sequences
     num_blocks = args.extras.num_work // (heads * num_sections)
+    all_heads = scheduled_heads(spec, args.num_q_heads)
+    if spec.variant.keeps_short:
+        order = KeptOrder(heads, num_sections, num_blocks, args.extras.num_kept)
+        block, head = order.place(index, DEVICE)
+        return block, head % all_heads, head // all_heads, num_blocks
     section, rest = index // (heads * num_blocks), index % (heads * num_blocks)
     head = section * heads + rest % heads
-    all_heads = scheduled_heads(spec, args.num_q_heads)
     return rest // heads, head % all_heads, head // all_heads, num_blocks
 
 

@@ -36,6 +36,7 @@ INFERRED = {
         "the accumulation inside one MMA: the default rounds once, an option follows published reverse engineering",
         "the swizzle of MMA operands works on the absolute shared address, as that of tensor copies and of wgmma does on an H200",
         "the metadata of `.sp` lies in Tensor Memory where CUTLASS's fragments of E have it",
+        "A of `.ws` with fewer than 128 rows, in Tensor Memory, lies in the lanes of each part of D",
         "a scale factor of A of `.sp` belongs to 16 or 32 kept elements, one of B to twice as many, as in CUTLASS",
     ),
     "isa/arith/floating.py": ("`.ftz` of f32x2 arithmetic flushes what that of f32 flushes",),

@@ -86,11 +86,29 @@ LADDER_HEAD: Final = (
     "The kernels of gau-nernst/learn-cuda, `02e_matmul_sm100` at 1454f8b, bf16, 4096 cubed,",
     "predicted by `python -m benchmarks.timing.ladder` with nvcc 13.0. Published on a rented B200.",
 )
+LADDER_KNOWN: Final = """
+What is known of the misses:
+
+* **v3 and v4** stand in the published order at the upper end of the range of `l2_bytes`. v4's tiles
+  of 128 x 128 ask for 2.1 GB of the L2, 256 bytes a cycle and SM at the rate of its MMAs, and its
+  cycles follow that one value: 285,000, 247,000 and 219,000 at 8,500, 10,000 and 11,500 bytes a
+  cycle, 152,000 at 20,000. v3 has tiles of 128 x 256 in two stages, 1.6 GB, and half waits for
+  round trips: 253,000, 236,000 and 224,000. How many bytes leave a B200's L2, and how much of what
+  several SMs ask for leaves it once, no source here says; an H200 joins 21 to 47 %
+  ([timing_cycles.md](timing_cycles.md)).
+* **v1a and v1b, v7a to v7c** are the same work; the README says that runs vary by "quite a bit".
+  148 or 128 CTAs share 256 tiles of a pair in four rounds, and stores past the L1 cost no cycle
+  here.
+* **The last column is a clock**, for what the tensor core or the L2 holds: 1.46 to 1.50 at 1,965
+  MHz is 1.31 to 1.35 GHz, where pull request 2605's B200 has 1.31 to 1.37 (above). v1 and v2, which
+  wait most of the time, have 0.98 to 1.03; that fits a chip whose clock falls with its power.
+""".strip().split("\n")
 KITTENS_HEAD: Final = (
     "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
     "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
-    "they are not predicted. Published in that folder's README, for a B200. Level 9 is stopped: a",
-    "CTA exits while its bulk store still reads its shared memory.",
+    "they are not predicted. Published in that folder's README, for a B200. In level 9 a CTA exits",
+    "while its bulk store still reads its shared memory, a finding. In level 8 ptxas swaps",
+    "two registers when it keeps line numbers, so what is timed would not be the code that runs.",
 )
 NOT_PREDICTED: Final = """
 ## Published and not predicted

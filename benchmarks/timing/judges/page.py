@@ -178,7 +178,8 @@ def page(
         "of draws. The L2 holds nothing of a kernel when it begins. No value is fitted to these.",
         "", "Kernels: this package's and variants of it (tiles, slots, registers, warp groups),",
         "those of PyPI flash-attn-4 and quack-kernels, the Hopper examples of NVIDIA/cutlass, and",
-        "Triton's of `benchmarks/timing/judges/triton_programs.py`.", "",
+        "Triton's of `benchmarks/timing/judges/triton_programs.py`. This package's are those",
+        "before one lane initialised all barriers of a CTA ([hopper.md](hopper.md)).", "",
     ]  # fmt: skip
     if asked:
         errors = [abs(case.error) for case in asked]

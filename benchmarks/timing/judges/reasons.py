@@ -20,10 +20,12 @@ were partly that. This measurement made again in another process differs by 0.13
 
 What has changed since, each frozen in a commit before the second table was run, and none blind:
 
-* **Loops over lanes have all their turns.** Only kernels of this package initialise mbarriers by
+* **Loops over lanes have all their turns.** Only kernels of this package initialised mbarriers by
   lanes. ptxas makes a loop of it for Hopper, of 18 to 20 turns, and the machine went through it
   once. No value: what the loop does is in the machine code. It adds 1,000 to 1,100 cycles a CTA; an
-  H200 says 1,523 of 18 lanes ([timing_probes.md](timing_probes.md)).
+  H200 says 1,523 of 18 lanes ([timing_probes.md](timing_probes.md)). Since then one elected lane
+  initialises them where operands are not fp8 ([hopper.md](hopper.md)): **all rows of this package,
+  predicted and measured, are of its kernels before that.**
 * **Who shares rows of memory waits for memory**, and copies from memory take 673 cycles longer than
   of the L2, loads 395 (`sharing/cold.py`, `lanes.py`; the machine had 400 for both, spread over all
   who share). Asked before the judges; then the value for loads was split off, with the errors of
@@ -104,9 +106,10 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   end of O's stores takes 1,000 to 2,000 cycles. In the kernel it takes 310, 318 in the machine,
   and in the probe as long as the reading, for one SM and for all. The cycles are at the other end:
   the first barrier is passed after 1,694 cycles, 302 in the machine before, 1,314 now (loops over
-  lanes), and the first Q and K come 630 cycles later than there. So each CTA of this package spends
-  some 1,500 cycles on initialising 18 mbarriers. One thread would take as long: 79 cycles each,
-  asked last; the machine has 28 for that, so that all kernels' starts are somewhat short in it.
+  lanes), and the first Q and K come 630 cycles later than there. So each CTA of this package spent
+  some 1,500 cycles on initialising 18 mbarriers. One thread takes as long where each has a fence
+  in front: 79 cycles each, asked last; the machine has 28 for that, so that all kernels' starts are
+  somewhat short in it.
 * **Short key tiles**, d64 with 64 keys and d128 with 48 and 64, +7 to +16 %, and the order of
   d128's variants (tau 0.39): the chip runs today's kernels 4 to 6 % faster than those of 22
   November, the machine 7 to 17 % slower. With records in the kernel the machine is right (29,737

@@ -58,6 +58,7 @@ class Column:
         assembler: version of the ptxas that makes its machine code.
         one_cta: whether FlashAttention-4 is kept from pairs of CTAs, as its switch
             `FA_DISABLE_2CTA`, or torch for CUDA 12, does.
+        clc: whether its CTAs may take over others, as its switch `FA_CLC` asks.
         options: further ones of the call of this package or of FlashAttention-4.
         changes: of FlashAttention-4, a variant (`variants`).
     """
@@ -66,6 +67,7 @@ class Column:
     runner: str
     assembler: str
     one_cta: bool = False
+    clc: bool = False
     options: tuple[tuple[str, Any], ...] = ()
     changes: Changes = ()
 
@@ -206,6 +208,7 @@ def _of_fa4(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> N
     with ExitStack() as stack:
         enter = stack.enter_context
         enter(mock.patch.object(utils, "_fa_disable_2cta_enabled", column.one_cta))
+        enter(mock.patch.object(utils, "_fa_clc_enabled", column.clc))
         enter(cuda_tensors_on_host(SMS, claim_cuda=True))
         enter(changed(column.changes))
         enter(overheard())

@@ -18,12 +18,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from fa4_cute.plan.launch.tiles import kept_tiles
+from fa4_cute.plan.masks.query_tiles import KeptOrder
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.predict.gpu import LaunchTime, finish, resident_ctas
-from sm100sim.timing.records import Action, ClusterTrace, LaunchTrace, SassKernel
+from sm100sim.timing.records import ClusterTrace, LaunchTrace, SassKernel
 from sm100sim.timing.sass.trace import Matcher
 
 COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
@@ -100,13 +102,21 @@ class Layout:
 
 @dataclass(frozen=True)
 class Extent:
-    """A problem as a grid sees it: heads of all sequences, queries and keys of a head."""
+    """A problem as a grid sees it.
+
+    Attributes:
+        heads: of all sequences. queries, keys: of a head. causal: the mask.
+        section: heads that are taken together.
+        key_bytes: K and V of a key of a head, where CTAs that take over others keep the shortest
+            tiles for the end; else 0.
+    """
 
     heads: int
     queries: int
     keys: int
     causal: bool
     section: int = 1
+    key_bytes: int = 0
 
     def tiles(self, layout: Layout) -> list[int]:
         """Keys of each tile, in whole blocks, in the order in which tiles are given out."""
@@ -122,6 +132,10 @@ class Extent:
         if layout.order == "heads":
             return seen * self.heads
         section = min(self.section, self.heads)
+        if layout.claims and self.key_bytes:
+            kept = kept_tiles(self.queries, self.keys, rows, self.heads, self.key_bytes)
+            order = KeptOrder(section, self.heads // section, count, kept)
+            return [seen[order.place(index)[0]] for index in range(count * self.heads)]
         whole, rest = divmod(self.heads, section)
         found = [keys for _ in range(whole) for keys in seen for _ in range(section)]
         return found + [keys for keys in seen for _ in range(rest)]
@@ -284,17 +298,6 @@ def spent(launch: LaunchTrace, found: LaunchTime) -> dict[str, float]:
         unit: sum(n * time[unit] for n, time in zip(shares, times, strict=True))
         for unit in times[0]
     }
-
-
-def work_of(trace: ClusterTrace) -> tuple[int, int]:
-    """What a cluster did, by which those that are alike are known: its copies and its MMAs."""
-    kinds = [event.kind for event in trace.events]
-    copies = mmas = 0
-    for stream in trace.streams:
-        seen = stream.event[stream.event >= 0]
-        copies += sum(kinds[e] is Action.COPY_LOAD for e in seen.tolist())
-        mmas += sum(kinds[e] is Action.MMA for e in seen.tolist())
-    return copies, mmas
 
 
 def times(trace: ClusterTrace, launch: LaunchTrace, draws: Sequence[Draw]) -> tuple[

@@ -44,11 +44,12 @@ rules of now the two means are +3.5 % and -1.5 %.
   CuTe DSL's packages. FlashAttention-4 (PyPI `flash-attn-4`) lets a pair of CTAs share each MMA
   where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
   `FA_DISABLE_2CTA=1`, "keys split" its `num_splits=0`, by which it chooses how often it splits the
-  keys; by itself it does not. "Modular 26.7" is PyPI `max-core`, whose host code chooses the
-  kernel; "CUTLASS" the kernel that its example 77 takes without options; "Gluon" the example
-  `01-attention-forward.py` of triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton
-  3.6.0; of these three the PTX is taken. "Local": instructions that move registers to local memory
-  and back; an empty cell is none.
+  keys; by itself it does not; "CLC" its `FA_CLC=1`, by which CTAs that run take over those that
+  have not started: it does so with a mask, and not for pairs, which "one CTA, CLC" is without.
+  "Modular 26.7" is PyPI `max-core`, whose host code chooses the kernel; "CUTLASS" the kernel that
+  its example 77 takes without options; "Gluon" the example `01-attention-forward.py` of
+  triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0; of these three the PTX is
+  taken. "Local": instructions that move registers to local memory and back; an empty cell is none.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
   package; in 4.8.1 those for CUDA 13 write the same, as older ones did not
   ([timing_blackwell.md](timing_blackwell.md)). Compared were 48 kernels, 31 of them as machine code
@@ -59,13 +60,13 @@ rules of now the two means are +3.5 % and -1.5 %.
 
 
 NOT_RUN: Final = {
-    "Modular's decoding over pages": "its kernel packs scores of few rows into Tensor Memory and "
-    "multiplies them by `tcgen05.mma.ws` of M = 32. The ISA does not say which lanes hold it, "
-    "so it stops here; [experiments.md](experiments.md) says why packing gains nothing here",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
     "[originals.md](originals.md) has it on a small problem",
-    "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "
-    "runs, so a few executed ones do not say what the others take",
+    "FA4 with `FA_CLC=1`, decoding over pages of 128": "not run: memory takes 99 % of the time of "
+    "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
+    "FA4 with `FA_CLC=1`, packed with 8/2 heads": "not run: its order is not that of a grid, as "
+    "which query tile a number stands for is found out on the device; with 8/8 heads, over pages "
+    "of 64, dense without a mask and for pairs it does not honour the switch",
 }
 """Columns that the page should have, and why it does not."""
 

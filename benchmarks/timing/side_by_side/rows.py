@@ -25,11 +25,11 @@ from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, repr
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
-    OURS,
     TAKEN_OVER,
     Batches,
     block_of,
     extent_of,
+    in_a_row,
     layout_of,
     sampled,
     taken_by,
@@ -49,10 +49,12 @@ FEW: Final = 8192
 """Tokens of the launches of which clusters are executed."""
 LENGTHS: Final = (1024, 4096, 16384, 32768)
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
+Launches = list[tuple[LaunchTrace, Problem]]
 KEPT: Final = 8
 """Problems whose recordings are kept."""
 ONE_CTA: Final = "FA4, CUDA 13, one CTA"
 SPLIT: Final = "FA4, CUDA 13, keys split"
+CLC: Final = "FA4, CUDA 13, CLC"
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
     Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
@@ -63,6 +65,8 @@ COLUMNS: Final = (
     Column("CUTLASS, CUDA 13", "CUTLASS", CUDA13),
     Column("Gluon, CUDA 13", "Gluon", CUDA13),
     Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
+    Column(CLC, "FA4", CUDA13, clc=True),
+    Column(f"{ONE_CTA}, CLC", "FA4", CUDA13, one_cta=True, clc=True),
 )
 
 
@@ -133,10 +137,14 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own.
 
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries.
+    there are few queries. CTAs that take over others it has with a mask, but not for pairs.
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
+    if column.clc:
+        if isinstance(problem, Other) or problem.dims == (512, 512):
+            return False
+        return problem.causal and column.one_cta == (problem.dims == (256, 256))
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
@@ -248,9 +256,7 @@ class Maker:
         busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
         if other.lengths and takes_over(column := chosen(column, other.problem)):
             moved = moved_bytes(other)
-            cycles, used, kernel = claimed.cycles(
-                self, column, other.problem, other.lengths, moved
-            )
+            cycles, used, kernel = claimed.cycles(self, column, other.problem, other.lengths, moved)
             busy |= used
             kernels.append(kernel)
         else:
@@ -294,7 +300,7 @@ class Maker:
         if takes_over(column):
             return self._executed_whole(column, family)
         batches = ALIKE[family.causal]
-        launches: list[tuple[LaunchTrace, Problem]] = []
+        launches: Launches = []
         while len(launches) < len(batches):
             problem = family.problem(*batches[len(launches)])
             (recorded,) = self.records(column, problem)
@@ -303,19 +309,13 @@ class Maker:
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
                 batches += self._in_turn[family.causal] if layout.persistent else ()
-        layout = replace(layout, block=block_of(launches, layout))
-        found = [
-            Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
-            for launch, problem in launches
-            for trace, taken in taken_by(launch, problem, layout)
-        ]
-        return found, layout, kernel
+        return *self._timed(launches, layout), kernel
 
     def _executed_whole(
         self, column: Column, family: Family
     ) -> tuple[list[Executed], Layout, SassKernel]:
         """Small launches of a dynamic kernel: its first cluster takes over all others."""
-        launches: list[tuple[LaunchTrace, Problem]] = []
+        launches: Launches = []
         for length, heads in TAKEN_OVER[family.causal]:
             problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
             (recorded,) = records(column, problem, lambda _: None)
@@ -323,14 +323,19 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch([0]), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
         cluster = prod(recorded.request.cluster)
-        layout = Layout(rows, cluster, False, order="sections", runner=OURS, claims=True)
+        order = "heads" if in_a_row(column) else "sections"
+        layout = Layout(rows, cluster, False, order, runner=column.runner, claims=True)
+        return *self._timed(launches, layout), kernel
+
+    def _timed(self, launches: Launches, layout: Layout) -> tuple[list[Executed], Layout]:
+        """What executed clusters took, and the layout with the keys that they take at once."""
         layout = replace(layout, block=block_of(launches, layout))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
             for launch, problem in launches
             for trace, taken in taken_by(launch, problem, layout)
         ]
-        return found, layout, kernel
+        return found, layout
 
 
 def shares(busy: Mapping[str, float]) -> dict[str, float]:

@@ -10,12 +10,11 @@ from math import prod
 from typing import Final
 
 from benchmarks.hopper.times.problems import BYTES, Problem
-from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import SMS, Column, records
 from benchmarks.timing.side_by_side.extents import KEY_TILES, Extent, Layout, clusters
 from fa4_cute.plan.launch.tiles import heads_of_section
 from sm100sim.launch_request import LaunchRequest
-from sm100sim.timing.records import ClusterTrace, LaunchTrace
+from sm100sim.timing.records import Action, ClusterTrace, LaunchTrace
 
 OURS: Final = "fa4_cute"
 HEAD_BY_HEAD: Final = ("Modular", "CUTLASS")
@@ -67,7 +66,7 @@ def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) ->
     for left, block in product(LEFT_OUT, KEY_TILES):
         of = replace(layout, block=block)
         work = [
-            (sum(taken) / block - left * len(taken), extents.work_of(trace)[1])
+            (sum(taken) / block - left * len(taken), work_of(trace)[1])
             for launch, problem in launches
             for trace, taken in taken_by(launch, problem, of)
         ]
@@ -75,6 +74,17 @@ def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) ->
             return block
         told.append(f"{block} keys: {work}")
     raise ValueError(f"(blocks, MMAs) of the executed clusters: {'; '.join(told)}")
+
+
+def work_of(trace: ClusterTrace) -> tuple[int, int]:
+    """What a cluster did, by which those that are alike are known: its copies and its MMAs."""
+    kinds = [event.kind for event in trace.events]
+    copies = mmas = 0
+    for stream in trace.streams:
+        seen = stream.event[stream.event >= 0]
+        copies += sum(kinds[e] is Action.COPY_LOAD for e in seen.tolist())
+        mmas += sum(kinds[e] is Action.MMA for e in seen.tolist())
+    return copies, mmas
 
 
 def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
@@ -102,7 +112,7 @@ def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layou
 def in_a_row(column: Column) -> bool:
     """Whether tiles of a head follow one another."""
     ours = column.runner == OURS and is_persistent(column)
-    return column.runner in HEAD_BY_HEAD or ours
+    return column.runner in HEAD_BY_HEAD or column.clc or ours
 
 
 def is_persistent(column: Column) -> bool:
@@ -111,8 +121,8 @@ def is_persistent(column: Column) -> bool:
 
 
 def takes_over(column: Column) -> bool:
-    """Whether a column of this package insists on CTAs that take over others."""
-    return column.runner == OURS and ("scheduler", "dynamic") in column.options
+    """Whether the CTAs of a column take over others: it asks for that."""
+    return column.clc or (column.runner == OURS and ("scheduler", "dynamic") in column.options)
 
 
 def extent_of(problem: Problem, runner: str) -> Extent:
@@ -124,8 +134,8 @@ def extent_of(problem: Problem, runner: str) -> Extent:
         section = TURN_HEADS
     else:
         section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
-    heads = problem.batch * problem.heads
-    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section)
+    heads, kept = problem.batch * problem.heads, row if runner == OURS else 0
+    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section, kept)
 
 
 def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:

@@ -63,6 +63,14 @@ class SM90MBarsLayout(BarrierTable):
             "raw": self._ring("raw", self.num_raw_stages, TMA_BYTES, transposed),
         }
 
+    @property
+    def one_lane_initialises(self) -> bool:
+        """Whether one elected lane initialises all barriers, and not each lane one.
+
+        Not with fp8 operands: ptxas would make the products of some kernels wait for one another.
+        """
+        return self.num_raw_stages == 0
+
     def query(self, consumer: int) -> int:
         """Barrier that says that the Q tile of ``consumer`` has arrived."""
         return self.offset("Q") + consumer

@@ -11,8 +11,8 @@ from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
 from ..spec.sm90_spec import SM90Spec
-from ..spec.variant import WORK_COUNTS
-from .tiles import TileShape, grid, heads_of_section
+from ..spec.variant import KEPT, WORK_COUNTS
+from .tiles import TileShape, grid, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
 MAX_GRID_YZ: Final = 65535
@@ -87,6 +87,8 @@ def plan_launch(
         num_ctas = num_sms * spec.schedule.ctas_per_sm
         counts = _turns(spec, sizes, blocks, num_ctas)
         scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
+        if spec.variant.keeps_short:
+            scalars[KEPT] = _kept(spec, sizes, math.prod(counts))
         pairs_or_ctas = max(1, num_ctas // spec.config.cta_group())
         started = num_work if spec.variant.is_dynamic else min(num_work, pairs_or_ctas)
         blocks = (started * spec.config.cta_group(), 1, 1)
@@ -182,6 +184,13 @@ def _turns(
     loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, sizes.seqlen_k)
     found = choose_section(spec, loads, heads * batch, num_ctas, bytes_of_head(spec, sizes))
     return found.heads, heads * batch // found.heads
+
+
+def _kept(spec: AttentionSpec, sizes: AttentionSizes, heads: int) -> int:
+    """Return how many of the shortest query tiles of each of all ``heads`` come last."""
+    of_key = bytes_of_head(spec, sizes) // max(1, sizes.seqlen_k)
+    positions = TileShape.of(spec.config).positions
+    return kept_tiles(sizes.seqlen_q, sizes.seqlen_k, positions, heads, of_key)
 
 
 def _num_work(spec: AttentionSpec, blocks: tuple[int, int, int]) -> int:

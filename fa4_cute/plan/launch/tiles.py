@@ -60,3 +60,19 @@ def heads_of_section(num_heads: int, bytes_per_head: int) -> int:
         if num_heads % n == 0 and n * bytes_per_head <= SECTION_BYTES
     )  # fmt: skip
     return max(fitting, default=1)
+
+
+def kept_tiles(
+    seqlen_q: int, seqlen_k: int, positions: int, heads: int, bytes_of_key: int
+) -> int:
+    """Return how many query tiles of a head are kept: the keys that they see fit the L2.
+
+    Args:
+        seqlen_q, seqlen_k: queries and keys of a sequence. positions: of a query tile.
+        heads: of all sequences. bytes_of_key: K and V of a key of one of them.
+    """
+    fitting = SECTION_BYTES // max(1, heads * bytes_of_key)
+    seen_by_all = seqlen_k - seqlen_q
+    if fitting >= seqlen_k:
+        return ceil_div(seqlen_q, positions)
+    return max(0, (fitting - seen_by_all) // positions)

@@ -161,6 +161,11 @@ class CommonSpec(ABC):
         return self.orders_heads and self.variant.mask in (NULL, CAUSAL)
 
     @property
+    def decodes_briefly(self) -> bool:
+        """Whether persistent CTAs that go head by head find their work in few instructions."""
+        return False
+
+    @property
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 

@@ -112,6 +112,7 @@ class Extras(Generic[Address, Count, Factor]):
         padding, biases, aux: the arrays of the mask and of the score modifier.
         num_work, num_heads, num_sequences: query tiles of all heads and sequences of a persistent
             launch, and these two; or heads of a section, and sections (``in_sections``).
+        num_kept: query tiles of each head, the shortest, that come after all others.
         num_splits: CTAs that share the keys of a query tile.
         partial_rows: (query, head) rows of one split.
         partial_o: float32 (split, row, depth of O).
@@ -137,6 +138,7 @@ class Extras(Generic[Address, Count, Factor]):
     num_work: Count = field(default_factory=_absent)
     num_heads: Count = field(default_factory=_absent)
     num_sequences: Count = field(default_factory=_absent)
+    num_kept: Count = field(default_factory=_absent)
     num_splits: Count = field(default_factory=_absent)
     partial_rows: Address = field(default_factory=_absent)
     partial_o: Address = field(default_factory=_absent)

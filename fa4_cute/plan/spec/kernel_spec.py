@@ -208,6 +208,15 @@ class KernelSpec(CommonSpec):
         return config.qk_depth <= HOLDING_DEPTH and not is_persistent
 
     @property
+    def decodes_briefly(self) -> bool:
+        """With fp8 operands up to head dim ``SHALLOW_DEPTH``: the softmax loops leave little of the
+        instruction cache, and what stands around them is fetched for every query tile.
+        """
+        config = self.config
+        few = config.qkv_dtype_size == 1 and config.qk_depth <= SHALLOW_DEPTH
+        return few and config.num_qo > 1 and self.head_by_head
+
+    @property
     def masks_apart(self) -> bool:
         """Whether key tiles that a warp sees whole have a loop of their own, without a mask.
 

@@ -10,7 +10,7 @@ that is not used adds no parameter and no instruction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any, Final
@@ -34,6 +34,8 @@ PAGE_SIZES: Final = (16, 32, 64, 128, 256)
 """Keys per page of a paged cache: a page divides a key tile, or a key tile divides it."""
 WORK_COUNTS: Final = ("num_work", "num_heads", "num_sequences")
 """Parameters of a persistent kernel: query tiles of all heads and sequences, and these two."""
+KEPT: Final = "num_kept"
+"""Parameter of a dynamic one that keeps short query tiles for the end: how many of each head."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,13 @@ class Variant:
         return self.scheduler is Scheduler.DYNAMIC
 
     @property
+    def keeps_short(self) -> bool:
+        """Whether the shortest query tiles of all heads come last: in plain dynamic launches with a
+        causal mask."""
+        rest = replace(self, mask=NULL, return_lse=False, scheduler=Scheduler.TILE)
+        return self.is_dynamic and self.causal and rest == Variant()
+
+    @property
     def is_split(self) -> bool:
         """Whether CTAs write partial results, float32, to a workspace."""
         return self.partition in (Partition.WORKSPACE, Partition.LAST)
@@ -277,6 +286,7 @@ class Variant:
             num_work=work_count,
             num_heads=work_count,
             num_sequences=work_count,
+            num_kept=_if(self.keeps_short, "u32"),
             num_splits=_if(self.is_split, "u32"),
             partial_rows=_if(self.is_split, "u64"),
             partial_o=_if(self.is_split, "u64"),
@@ -292,7 +302,7 @@ class Variant:
     @property
     def call_extras(self) -> Extras[str, str, str]:
         """Those of the same parameters that the call's tensors give; the rest is the launch's."""
-        return self.extras.without(WORK_COUNTS)
+        return self.extras.without((*WORK_COUNTS, KEPT))
 
     @property
     def name_parts(self) -> tuple[str, ...]:

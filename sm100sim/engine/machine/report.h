@@ -12,7 +12,14 @@ __attribute__((format(printf, 4, 5))) void fault_async(Machine *m, const AsyncOp
 __attribute__((format(printf, 4, 5))) void finding(Ctx *c, u32 line2, const char *code, const char *fmt, ...);
 
 /* What a kernel does wherever it does it: the first place in each CTA is a finding, the others are not. */
-typedef enum { TOLD_LANES = 1, TOLD_UNALLOCATED = 2, TOLD_BARRIER_RANK = 4, TOLD_FREED = 8, TOLD_PARITY = 16 } Told;
+typedef enum {
+  TOLD_LANES = 1,
+  TOLD_UNALLOCATED = 2,
+  TOLD_BARRIER_RANK = 4,
+  TOLD_FREED = 8,
+  TOLD_PARITY = 16,
+  TOLD_PARTS = 32
+} Told;
 
 bool first_told(Cta *cta, Told habit);
 

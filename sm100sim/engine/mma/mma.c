@@ -35,17 +35,27 @@ static Step lane_alignment(Ctx *c, const Mma *q, u32 lane, const char *name) {
                lane, q->q.m, q->q.group, half ? " or 16" : "");
 }
 
+/* Each part of D multiplies the rows of A in its own lanes.  The ISA shows D alone (layouts E and G), and shipped
+ * kernels give each part an A of its own: FlashMLA and cudnn-frontend with M = 64, Modular's with both. */
+static void parts_of_a(Ctx *c, const Mma *q) {
+  u32 parts = TMEM_LANES / q->q.m;
+  if (q->q.stationary && parts > 1 && first_told(c->cta, TOLD_PARTS))
+    finding(c, 0, "ws-a-lanes",
+            "A in Tensor Memory of .ws with M = %u: the ISA names no lanes for it; each of the %u parts of N takes the "
+            "rows in its own lanes",
+            q->q.m, parts);
+}
+
 static Step tmem_a_check(Ctx *c, const Mma *q, Cta *cta) {
   Step s = lane_alignment(c, q, taddr_lane(q->a_taddr), "A");
   if (s != STEP_NEXT)
     return s;
   if (q->q.mn_a)
     return fault(c, "operand-major", "A in Tensor Memory cannot be transposed");
-  if (q->q.stationary && q->q.m < TMEM_LANES)
-    return fault(c, "unsupported", "A in Tensor Memory of .ws with M = %u: which lanes hold it", q->q.m);
   if (taddr_lane(q->a_taddr) != taddr_lane(q->d_taddr))
     return fault(c, "invalid-datapath-alignment", "A at lane %u and D at lane %u must use the same lanes",
                  taddr_lane(q->a_taddr), taddr_lane(q->d_taddr));
+  parts_of_a(c, q);
   return tmem_columns(c, cta, taddr_col(q->a_taddr), 8, "A");
 }
 

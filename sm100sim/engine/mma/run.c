@@ -4,7 +4,7 @@
 /* Where D lies in one CTA: layouts A and D (a lane per row), F (M = 64: lanes 0-15 or 16-31 of every
  * partition), B (pair, M = 128: the upper half of N in lanes 64-127), and of .ws D (M = 128), E (M = 64: as B) and
  * G (M = 32: a quarter of N in each partition)  (PTX ISA, "Data Path Layout Organization"; CUTLASS lays its
- * accumulators out so).  Answers the number of parts. */
+ * accumulators out so).  A in Tensor Memory lies in the lanes of each part.  Answers the number of parts. */
 u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[MMA_PARTS]) {
   u32 col = taddr_col(q->d_taddr), rows = q->q.m / q->q.group, n = q->q.n;
   if (q->q.group == 2 && q->q.m == 128) {

@@ -182,19 +182,31 @@ def test_a_knob_that_is_not_there_is_refused() -> None:
 def test_the_ladder_says_shares_of_the_fastest_and_what_failed() -> None:
     draws = [1.0] * (ladder.DRAWS + 1)
     rows: list[dict[str, Any]] = [
-        {"name": "v6", "cycles": [200 * d for d in draws]},
-        {"name": "v7c", "cycles": [100 * d for d in draws]},
+        {"name": "v6", "cycles": [200 * d for d in draws], "ends": [80, 200]},
+        {"name": "v7c", "cycles": [100 * d for d in draws], "ends": [100, 100]},
         {"name": "v0", "failed": "ValueError: y"},
     ]
     text = "\n".join(ladder.section(rows))
     assert "the two orders: 1.00 (1.00 to 1.00 over the draws)" in text
+    assert "`l2_bytes` at the ends of its range, 8,500 and 11,500: -1.00 and 1.00." in text
+    assert "In another order: none." in text
     assert "| v6 | persistent | 0.960 | 0.500 | 0.500–0.500 | " in text
     assert "| v0 | mma.sync | 0.308 | ValueError: y | | |" in text
     assert "| v5 | pairs of CTAs | 0.882 | not run | | |" in text
     assert ladder.section(rows, ladder.KITTENS) == ["Not run."]
     rates = ladder.KITTENS
-    levels = [{"name": n, "cycles": [9000 / rates[n] * d for d in draws]} for n in rates]
+    levels = [{"name": n, "cycles": [9000 / rates[n] * d for d in draws], "ends": [1, 1]}
+              for n in rates]  # fmt: skip
     text = "\n".join(ladder.section([*rows, *levels], ladder.KITTENS))
     assert "the two orders: 1.00" in text
     assert "| level 7 | a role for each warp, stages | 0.569 | 0.569 | 0.569–0.569 | " in text
     assert ladder.main([]) == ladder.main(["one"]) == 64
+
+
+def test_the_ladder_names_pairs_in_another_order() -> None:
+    cycles = {"v5": 150.0, "v6": 100.0, "v7a": 125.0, "v7b": 125.0}
+    assert ladder.order(cycles, ladder.PUBLISHED) == [
+        "In another order: v6 and v7a (published 1.6% apart, predicted 20.0%), "
+        "v6 and v7b (published 3.4% apart, predicted 20.0%).",
+        "As fast as one another here: v7a and v7b (published 1.8% apart, predicted 0.0%).",
+    ]

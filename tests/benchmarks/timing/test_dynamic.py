@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from benchmarks.hopper.times.problems import Problem
+from benchmarks.timing.side_by_side import rows
 from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
 from benchmarks.timing.side_by_side.claimed import SMALL, Handed
 from benchmarks.timing.side_by_side.dynamic import Mixed
@@ -58,6 +60,42 @@ def test_one_cluster_executes_all_query_tiles_of_a_small_launch() -> None:
     asked = Column("dynamic", OURS, CUDA12, options=(("scheduler", "dynamic"),))
     assert takes_over(asked)
     assert not takes_over(replace(asked, options=()))
+
+
+def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> None:
+    of = {column.name: column for column in rows.COLUMNS if column.clc}
+    shown = {
+        name: [f.name for f in rows.FAMILIES if rows.offered(column, f)]
+        for name, column in of.items()
+    }
+    assert shown == {
+        rows.CLC: ["bf16 d64 causal", "bf16 d96 causal", "bf16 d128 causal", "bf16 d192/128 causal",
+                   "fp8 d64 causal", "fp8 d128 causal"],
+        f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
+    }  # fmt: skip
+    assert not any(rows.offered(column, o) for column in of.values() for o in rows.OTHERS)
+    assert all(takes_over(column) and column.runner == "FA4" for column in of.values())
+
+
+@pytest.mark.parametrize(
+    ("column", "order"),
+    [(Column("", OURS, CUDA12, options=(("scheduler", "dynamic"),)), "sections"),
+     (Column("", "FA4", CUDA12, clc=True), "heads")],
+)  # fmt: skip
+def test_tiles_are_handed_out_in_the_order_of_the_kernel_s_own_grid(
+    monkeypatch: pytest.MonkeyPatch, column: Column, order: str
+) -> None:
+    """A chip hands out CTAs in their order, and FlashAttention-4's grid has head after head."""
+    request = SimpleNamespace(grid=(8, 2, 1), cluster=(2, 1, 1))
+    monkeypatch.setattr(rows, "records", lambda *_: [SimpleNamespace(request=request)])
+    monkeypatch.setattr(rows, "Matcher", lambda *_: SimpleNamespace(launch=lambda _: None))
+    monkeypatch.setattr(rows, "block_of", lambda *_: 64)
+    monkeypatch.setattr(rows, "taken_by", lambda *_: ())
+    maker = rows.Maker()
+    monkeypatch.setattr(maker, "kernel", lambda *_: None)
+    _, layout, _ = maker._executed(column, rows.Family((128, 128), causal=True))
+    runner = column.runner
+    assert layout == Layout(512, 2, False, order, block=64, runner=runner, claims=True)
 
 
 def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:

@@ -12,6 +12,7 @@ from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Variant
 from testing.kernels import PERSISTENT
 from testing.sass import instructions, pair_loop, softmax_loops
@@ -77,6 +78,16 @@ def test_mmas_of_one_stage_are_straight_line(spec: AttentionSpec) -> None:
     assert shortest > 1
     assert min(count for count in blocks if count) >= shortest
     assert sum(blocks) == total
+
+
+def test_barriers_of_hopper_are_initialised_without_a_loop_over_lanes() -> None:
+    spec = SM90Spec.for_attention(DType.BF16, 128, variant=Variant(**PERSISTENT))
+    texts = [instruction.text for instruction in instructions(spec)]
+    places = [i for i, text in enumerate(texts) if "SYNCS.EXCH" in text]
+    assert spec.config.misc_mbars.one_lane_initialises
+    assert len(places) == spec.config.misc_mbars.size
+    assert not any("BRA" in text for text in texts[places[0] : places[-1]])
+    assert not any("BRA.U.ANY" in text for text in texts[: places[-1] + 4])
 
 
 @pytest.mark.parametrize("head_dim", LONGEST_T1)

@@ -15,7 +15,8 @@ import torch
 from fa4_cute.host.ask import request
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.pipelines import RolePipeline
-from fa4_cute.plan.spec.variant import Scheduler
+from fa4_cute.plan.launch import launch
+from fa4_cute.plan.spec.variant import KEPT, Scheduler
 from fa4_cute.sync.blocks import BarrierBlock
 from sm100sim.options import RunOptions
 from testing.arguments import arguments
@@ -43,13 +44,14 @@ D256 = dynamic("ragged causal", 256, heads=1)
 MLA = dynamic("ragged causal", 192, num_qo=2, head_dim_v=128, lengths=MIXED[:3])
 # Plain pairs, whose correction role writes O: several heads of several sequences.
 HEADS256 = dynamic("causal", 256, lengths=((300, 400),) * 2)
+HEADS = dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2)
 CASES = (
     TWO_Q,
     PAIR,
     D256,
     MLA,
     HEADS256,
-    dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2),
+    HEADS,
     dynamic("causal", 96, num_qo=2, lengths=((600, 700),) * 2),
 )
 MORE = (
@@ -81,6 +83,21 @@ def test_bits_are_those_of_a_fixed_order(case: Case) -> None:
         fixed = run(replace(case, features=case.features - {"dynamic"} | other))
         for x, y in zip(fixed.results, found.results, strict=True):
             assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize(
+    ("case", "kept"), [(HEADS, 1), *also((HEADS, 0), (HEADS, 2), (HEADS256, 1))], ids=str
+)
+def test_bits_do_not_depend_on_how_many_query_tiles_are_kept_for_the_end(
+    case: Case, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are where the keys are as few as here."""
+    assert Described(case).packed.plan.scalars[KEPT] > kept
+    plain = run(replace(case, features=case.features - {"dynamic"}))
+    monkeypatch.setattr(launch, "kept_tiles", lambda *_: kept)
+    monkeypatch.setattr(launch, "heads_of_section", lambda *_: 1)
+    found = checked(run(case))
+    assert all(map(torch.equal, found.results, plain.results))
 
 
 @pytest.mark.parametrize("case", [TWO_Q, *also(MLA, D256)], ids=str)

@@ -50,6 +50,8 @@ CASES = (
     # Pairs of CTAs
     (D256_FP8, 2),
     (STAGED, 2),
+    # Whose place follows from two divisions: heads of several sequences.
+    (persistent((600, 300, 64), heads=3, mask="", dtype=FP8), 2),
     (PAIR, 2),
     # More than two rounds of 12 query tiles, forwards and backwards, the last one not full.
     (HOPPER, 5),
@@ -62,6 +64,7 @@ MORE = (
     (HOPPER, 4),
     (persistent((300, 700, 128), mask="", arch=SM90A, num_qo=None, dtype=FP8), 3),
     (persistent((700, 500, 64)), 3),
+    (persistent((700, 500, 48), heads=3, dtype=FP8), 3),
     (persistent((300, 300, 192), mask=""), 2),
     (persistent((600, 200, 64), num_qo=1), 1),
     # One pair for everything, and two that take an odd number of query tiles.

@@ -53,5 +53,10 @@ def test_names_of_a_v_that_is_transposed() -> None:
     }  # fmt: skip
 
 
+def test_one_lane_initialises_where_v_is_not_transposed() -> None:
+    assert SM90MBarsLayout(2, 2, persistent=True).one_lane_initialises
+    assert not SM90MBarsLayout(2, 2, num_raw_stages=1).one_lane_initialises
+
+
 def test_no_buffers_of_scales() -> None:
     assert SM90MBarsLayout(2, 2).scale_ring.num_mbars == 0

@@ -1,6 +1,7 @@
 """Grid and scalars of a launch against the tile map and exact arithmetic."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import WORK_COUNTS, Partition, Scheduler, Variant
+from fa4_cute.plan.spec.variant import KEPT, WORK_COUNTS, Partition, Scheduler, Variant
 
 
 def launch(group: int = 1, scale: float = 0.125, **sizes: int) -> LaunchPlan:
@@ -109,6 +110,11 @@ def test_a_dynamic_grid_has_a_cta_or_pair_for_every_query_tile(pairs: bool) -> N
     # Heads whose keys and values fit the L2 together are a section: 32 MiB are one of 65,536 keys.
     long = plan_launch(spec, AttentionSizes(2, 513, 1 << (15 if pairs else 16), 8, 8), 0.1, 1, 4)
     assert [long.scalars[name] for name in WORK_COUNTS] == [48, 1, 16]
+    assert plan.scalars[KEPT] == 3
+    assert long.scalars[KEPT] == 0  # 63,000 keys are seen by all
+    packed = replace(variant, ragged_q=True, ragged_k=True)
+    spec = specify.for_attention(DType.BF16, 256 if pairs else 128, variant=packed)
+    assert KEPT not in plan_launch(spec, AttentionSizes(2, 513, 100, 8, 8), 0.1, 1, 4).scalars
 
 
 def test_a_persistent_grid_counts_its_query_tiles_in_31_bits() -> None:

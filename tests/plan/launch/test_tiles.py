@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.tiles import SECTION_BYTES, TileShape, grid, heads_of_section
+from fa4_cute.plan.facts.hardware import ceil_div
+from fa4_cute.plan.launch.tiles import (
+    SECTION_BYTES,
+    TileShape,
+    grid,
+    heads_of_section,
+    kept_tiles,
+)
 
 
 @given(
@@ -58,3 +65,26 @@ def test_a_section_holds_as_many_heads_as_fit_and_divide_all(heads: int, each: i
 
 def test_a_head_that_does_not_fit_is_a_section() -> None:
     assert heads_of_section(6, SECTION_BYTES + 1) == 1
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000), st.integers(0, 300), st.integers(0, 300_000))
+def test_as_many_query_tiles_are_kept_as_have_keys_that_fit(
+    seqlen_q: int, seqlen_k: int, heads: int, of_key: int
+) -> None:
+    positions, tiles = 256, ceil_div(seqlen_q, 256)
+    kept = kept_tiles(seqlen_q, seqlen_k, positions, heads, of_key)
+    assert 0 <= kept <= tiles
+
+    def bytes_of(count: int) -> int:
+        """K and V that the first ``count`` query tiles see, bottom-right aligned."""
+        keys = max(0, min(seqlen_k, seqlen_k - seqlen_q + count * positions))
+        return heads * of_key * keys
+
+    assert kept == 0 or bytes_of(kept) <= SECTION_BYTES
+    assert kept == tiles or bytes_of(kept + 1) > SECTION_BYTES
+
+
+def test_of_32k_keys_of_16_heads_the_shortest_eighth_is_kept() -> None:
+    assert kept_tiles(32768, 32768, 256, 16, 512) == 16
+    assert kept_tiles(32768, 32768, 256, 160, 512) == 1
+    assert kept_tiles(4096, 4096, 256, 1, 512) == 16

@@ -177,3 +177,19 @@ def test_which_kernels_have_a_loop_without_masks(
 ) -> None:
     assert KernelSpec.for_attention(dtype, head_dim, variant=variant).masks_apart is apart
     assert not KernelSpec.for_attention(dtype, head_dim, variant=variant, num_qo=1).masks_apart
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "variant", "briefly"),
+    [
+        (DType.FP8_E4M3, 64, Variant(scheduler=Scheduler.PERSISTENT), True),
+        (DType.FP8_E4M3, 48, Variant(CAUSAL, scheduler=Scheduler.PERSISTENT), True),
+        (DType.FP8_E4M3, 80, Variant(scheduler=Scheduler.PERSISTENT), False),
+        (DType.BF16, 64, Variant(scheduler=Scheduler.PERSISTENT), False),
+        (DType.FP8_E4M3, 64, Variant(ragged_q=True, scheduler=Scheduler.PERSISTENT), False),
+    ],
+)
+def test_which_kernels_find_their_work_in_few_instructions(
+    dtype: DType, head_dim: int, variant: Variant, briefly: bool
+) -> None:
+    assert KernelSpec.for_attention(dtype, head_dim, variant=variant).decodes_briefly is briefly

@@ -20,6 +20,7 @@ from fa4_cute.plan.masks.masks import (
 )
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.variant import (
+    KEPT,
     PAGE_SIZES,
     WORK_COUNTS,
     Partition,
@@ -94,6 +95,8 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     last = variant.partition is Partition.LAST
     assert ("o" in names) == (variant.ragged_q or variant.is_persistent or last)
     assert (set(WORK_COUNTS) <= names) == variant.is_persistent
+    plain = Variant(CAUSAL, return_lse=variant.return_lse, scheduler=Scheduler.DYNAMIC)
+    assert (KEPT in names) == variant.keeps_short == (variant == plain)
     assert ("cu_seqlens_k" in names) == variant.ragged_k
     assert ("seqused_k" in names) == variant.used_k
     assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)
