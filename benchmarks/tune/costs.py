@@ -312,7 +312,8 @@ def main(arguments: list[str] | None = None) -> int:
         from benchmarks.timing.side_by_side.rows import Maker
         from benchmarks.timing.side_by_side.spread import IN_TURN
 
-        maker = Maker(in_turn={**IN_TURN, True: (*IN_TURN[True], FEW_TILES)})
+        maker = Maker()
+        maker.in_turn = {**IN_TURN, True: (*IN_TURN[True], FEW_TILES)}
         for kind in DECODING:
             if re.search(given.only, kind.name):
                 record = decoding(kind, maker)

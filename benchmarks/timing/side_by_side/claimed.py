@@ -24,6 +24,8 @@ SMALL: Final = ((1024,), (1024, 1024), (2048,), (2048, 256, 256))
 """Lengths of the launches that one cluster executes whole; the last has empty query tiles."""
 ROWS: Final = 256
 """Queries of a tile of two."""
+BLOCK: Final = 128
+"""Keys that FlashAttention-4's kernel for head dimension 128 takes at once."""
 
 
 class Handed(NamedTuple):
@@ -41,11 +43,35 @@ class Handed(NamedTuple):
         )  # fmt: skip
         return cls(tuple(keys))
 
+    @classmethod
+    def in_turn(cls, lengths: Sequence[int], heads: int, group: int) -> Handed:
+        """FlashAttention-4's: one sequence after the other, the longest tiles of all heads first.
+
+        Args:
+            lengths: of the sequences. heads: of keys. group: query heads that share one, and a
+                query tile.
+        """
+        rows = ROWS // group
+        keys = (
+            min(length, -(-(tile + 1) * rows // BLOCK) * BLOCK)
+            for length in lengths for tile in reversed(range(-(-length // rows)))
+            for _ in range(heads)
+        )  # fmt: skip
+        return cls(tuple(keys))
+
     @property
     def work(self) -> tuple[float, float, float, float]:
         """A start, query tiles, their keys, and empty ones."""
         real = sum(keys > 0 for keys in self.keys)
         return 1.0, real, sum(self.keys), len(self.keys) - real
+
+
+def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Handed:
+    """The query tiles of a column's kernel, in its order."""
+    if column.clc:
+        group = problem.heads // problem.heads_kv
+        return Handed.in_turn(lengths, problem.heads_kv, group)
+    return Handed.of(lengths, problem.heads)
 
 
 def cycles(
@@ -58,19 +84,20 @@ def cycles(
         moved: bytes that must come from memory and go to it.
     """
     group = problem.heads // problem.heads_kv
+    handed = handed_out(column, problem, lengths)
+    known = 4 if 0 in handed.keys else 3  # nothing tells what an empty one costs, or asks
     work, times = [], []
-    for few in SMALL:
+    for few in SMALL[:known]:
         n = max(few)
         small = replace(problem, batch=len(few), seqlen_q=n, seqlen_k=n, heads=group, heads_kv=1)
         (recorded,) = records(column, small, lambda _: None, few)
         kernel = maker.kernel(column, recorded.request)
         launch = Matcher(kernel, recorded).launch([0])
-        work.append(Handed.of(few, group).work)
+        work.append(handed_out(column, small, few).work[:known])
         times.append(extents.times(launch.traces[0], launch, maker.draws))
-    prices = np.linalg.solve(np.array(work), [[time.cycles for time in row] for row in times])
+    prices = solved(work, [[time.cycles for time in row] for row in times])
     units = list(times[0][0].busy)
-    used = np.linalg.solve(np.array(work), [[row[0].busy[unit] for unit in units] for row in times])
-    handed = Handed.of(lengths, problem.heads)
+    used = solved(work, [[row[0].busy[unit] for unit in units] for row in times])
     found = [
         _ends(handed, price, draw, moved) for price, draw in zip(prices.T, maker.draws, strict=True)
     ]
@@ -78,6 +105,12 @@ def cycles(
     total = np.array((float(places), *handed.work[1:])) / places
     busy = dict(zip(units, (total @ used).tolist(), strict=True))
     return found, busy | {extents.TAKEN: float(total @ prices[:, 0])}, kernel
+
+
+def solved(work: Sequence[Sequence[float]], of: Sequence[Sequence[float]]) -> Any:
+    """Prices of a start, a query tile, a key, an empty tile; what no launch has costs nothing."""
+    found = np.linalg.solve(np.array(work), np.array(of))
+    return np.pad(found, ((0, len(SMALL) - len(found)), (0, 0)))
 
 
 def _ends(handed: Handed, price: Any, draw: Draw, moved: int) -> float:

@@ -45,7 +45,8 @@ rules of now the two means are +3.5 % and -1.5 %.
   where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
   `FA_DISABLE_2CTA=1`, "keys split" its `num_splits=0`, by which it chooses how often it splits the
   keys; by itself it does not; "CLC" its `FA_CLC=1`, by which CTAs that run take over those that
-  have not started: it does so with a mask, and not for pairs, which "one CTA, CLC" is without.
+  have not started: with a mask, packed where heads share keys, and not for pairs, which "one CTA,
+  CLC" is without.
   "Modular 26.7" is PyPI `max-core`, whose host code chooses the kernel; "CUTLASS" the kernel that
   its example 77 takes without options; "Gluon" the example `01-attention-forward.py` of
   triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0; of these three the PTX is
@@ -64,9 +65,8 @@ NOT_RUN: Final = {
     "[originals.md](originals.md) has it on a small problem",
     "FA4 with `FA_CLC=1`, decoding over pages of 128": "not run: memory takes 99 % of the time of "
     "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
-    "FA4 with `FA_CLC=1`, packed with 8/2 heads": "not run: its order is not that of a grid, as "
-    "which query tile a number stands for is found out on the device; with 8/8 heads, over pages "
-    "of 64, dense without a mask and for pairs it does not honour the switch",
+    "FA4 with `FA_CLC=1`, packed with 8/8 heads, over pages of 64, dense without a mask, for pairs":
+    "it does not honour the switch there",
 }
 """Columns that the page should have, and why it does not."""
 

@@ -26,7 +26,6 @@ from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
     TAKEN_OVER,
-    Batches,
     block_of,
     extent_of,
     in_a_row,
@@ -137,14 +136,16 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own.
 
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries. CTAs that take over others it has with a mask, but not for pairs.
+    there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
     if column.clc:
-        if isinstance(problem, Other) or problem.dims == (512, 512):
-            return False
-        return problem.causal and column.one_cta == (problem.dims == (256, 256))
+        if isinstance(problem, Other):
+            grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
+            return bool(grouped) and not column.one_cta
+        paired = problem.dims == (256, 256)
+        return problem.causal and problem.dims != (512, 512) and column.one_cta == paired
     if column.name == SPLIT:
         return isinstance(problem, Other) and problem.problem.page > 0
     if column.name != ONE_CTA:
@@ -157,15 +158,9 @@ def offered(column: Column, problem: Family | Other) -> bool:
 class Maker:
     """Makes rows of a chip; keeps the machine code that it has seen."""
 
-    def __init__(
-        self, chip_name: str = CHIP, *others: Maker, in_turn: Mapping[bool, Batches] = IN_TURN
-    ) -> None:
-        """Nothing seen, but for what others recorded and assembled.
-
-        ``in_turn`` are the further launches of which clusters of persistent kernels are executed.
-        """
-        self._in_turn = in_turn
-        chip = load_chip(chip_name)
+    def __init__(self, chip_name: str = CHIP, *others: Maker) -> None:
+        """Nothing seen, but for what others recorded and assembled."""
+        chip, self.in_turn = load_chip(chip_name), IN_TURN
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._costs: dict[tuple[Column, Family], tuple[Costs, Layout, SassKernel]] = {}
@@ -308,7 +303,7 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-                batches += self._in_turn[family.causal] if layout.persistent else ()
+                batches += self.in_turn[family.causal] if layout.persistent else ()
         return *self._timed(launches, layout), kernel
 
     def _executed_whole(
@@ -322,9 +317,8 @@ class Maker:
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch([0]), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
-        cluster = prod(recorded.request.cluster)
-        order = "heads" if in_a_row(column) else "sections"
-        layout = Layout(rows, cluster, False, order, runner=column.runner, claims=True)
+        size, order = prod(recorded.request.cluster), "heads" if in_a_row(column) else "sections"
+        layout = Layout(rows, size, False, order, runner=column.runner, claims=True)
         return *self._timed(launches, layout), kernel
 
     def _timed(self, launches: Launches, layout: Layout) -> tuple[list[Executed], Layout]:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import rows
 from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
-from benchmarks.timing.side_by_side.claimed import SMALL, Handed
+from benchmarks.timing.side_by_side.claimed import SMALL, Handed, handed_out, solved
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
@@ -73,7 +73,8 @@ def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> Non
                    "fp8 d64 causal", "fp8 d128 causal"],
         f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
     }  # fmt: skip
-    assert not any(rows.offered(column, o) for column in of.values() for o in rows.OTHERS)
+    packed = [o.name for o in rows.OTHERS for c in of.values() if rows.offered(c, o)]
+    assert packed == ["packed 4,096 to 256, 8/2 heads, causal"]
     assert all(takes_over(column) and column.runner == "FA4" for column in of.values())
 
 
@@ -115,6 +116,23 @@ def test_packed_query_tiles_are_handed_out_longest_first_empty_ones_too() -> Non
     assert list(found.work) == [1, 4, 1468, 2]
     small = np.array([Handed.of(few, 1).work for few in SMALL])
     assert np.linalg.matrix_rank(small) == 4
+
+
+def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
+    """Four query heads of a tile share keys, so that it has 64 queries of each."""
+    found = Handed.in_turn((160, 64), heads=2, group=4)
+    assert list(found.keys) == [160, 160, 128, 128, 128, 128, 64, 64]
+    assert list(found.work) == [1, 8, 960, 0]
+    problem = Problem("packed", 2, 160, 160, 8, 2, 128, 128, causal=True, packed=True)
+    assert handed_out(Column("", "FA4", CUDA12, clc=True), problem, (160, 64)) == found
+    ours = handed_out(Column("", OURS, CUDA12), problem, (160, 64))
+    assert list(ours.keys) == [160] * 8 + [64] * 8
+
+
+def test_what_no_small_launch_has_costs_nothing() -> None:
+    work = [Handed.in_turn(few, 1, 4).work[:3] for few in SMALL[:3]]
+    times = [[10 + 5 * tiles + 2 * keys] for _, tiles, keys in work]
+    assert solved(work, times).ravel() == pytest.approx([10, 5, 2, 0])
 
 
 def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
