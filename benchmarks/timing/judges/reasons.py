@@ -87,9 +87,14 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   the share that is not joined (47 bytes a cycle; with 45 % joined it would be 63). That CTAs begin
   out of step is refuted: those of a GPC begin within 30 to 80 cycles, all within 184. They lose
   their step with the first tiles that have other partners: boxes in quack's order get 57 bytes a
-  cycle over two tiles from a common start and 49 over fourteen, where rows that stay get 69. No
-  rule: the share that is joined would have to come from a run of all SMs at once. Another order of
-  tiles, or clusters with multicast, is what such a kernel needs (2 × 1: -4 %).
+  cycle over two tiles from a common start and 49 over fourteen, where rows that stay get 69. A run
+  of all SMs at once, of their copies and nothing else (`sharing/together.py`), frozen with probes
+  of rows that stay in view, gives quack's 128 × 64 44 bytes a cycle with 22 % joined, its larger
+  tiles all that they ask for with 41 to 47 %, and CUTLASS's 64 × 128 55. The 16 tiles of an SM take
+  572,000 cycles at 44 bytes and 340,000 at 74; the chip takes 535,000 in all. It is no rule yet:
+  Triton's 64 × 128 by boxes would get 49 bytes a cycle where the chip gives it 65, and orders of
+  tiles are written down there, not taken from executed CTAs. Another order of tiles, or clusters
+  with multicast, is what such a kernel needs (2 × 1: -4 %).
 * **Triton with two stages**: -19 % (GEMM by boxes), -22 % (by pointers), -17 and -12 % (attention)
   with the machine before. Confirmed: 16 SMs that share rows of memory each wait 742 to 764 cycles
   longer than for rows of the L2, one alone 673. In the kernel (128 × 64, 8 warps) a wait for K
