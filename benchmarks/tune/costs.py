@@ -22,11 +22,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from statistics import median
-from typing import Any, Final
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any, Final
 
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
-from fa4_cute.plan.spec.variant import Scheduler
+from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
+from sm100sim.timing.predict.launches import Band
+
+if TYPE_CHECKING:
+    from benchmarks.timing.side_by_side.rows import Family
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -75,14 +79,19 @@ KINDS: Final = (
     *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
+    Kind("1q", "bf16", 64, 64, causal=True),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
 """In the order of the table. Where the softmax loop without a mask is not that with one
-(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both."""
+(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both: with one
+Q tile too, for the two are compared."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
+FEW_TILES: Final = (2048, 1)
+"""Length and batch of one more causal launch of persistent CTAs. In the others each takes as many
+query tiles, so that start and tiles would not be told apart; short prompts have few."""
 DECODED_KEYS: Final = (2048, 4096)
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
@@ -92,19 +101,19 @@ PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
-def spec_of(kind: Kind, scheduler: str) -> Any:
-    """Return the kernel that stands for a kind, with a scheduler."""
-    from fa4_cute.host.ask.features import Features
-    from fa4_cute.host.ask.problem import Problem
-    from fa4_cute.host.choose.support import choose, require
+def family_of(kind: Kind) -> Family:
+    """Return the problems whose launches are executed."""
+    from benchmarks.timing.side_by_side.rows import Family
 
-    dtype = {"bf16": "bf16", "fp8": "fp8_e4m3"}[kind.dtype]
-    asked = Problem(
-        dtype, 1, COUNTED_KEYS, COUNTED_KEYS, 1, 1, kind.depth, kind.ov_depth, causal=kind.causal,
-        num_qo=None if kind.kernel == "pair" else int(kind.kernel[0]),
-        features=Features(scheduler=Scheduler[scheduler.upper()]),
-    )  # fmt: skip
-    return require(choose(asked)).spec
+    return Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
+
+
+def spec_of(kind: Kind, scheduler: str) -> BlackwellSpec:
+    """Return the kernel that stands for a kind, with a scheduler."""
+    from benchmarks.tune import measure
+
+    problem = family_of(kind).problem(COUNTED_KEYS, 1)
+    return measure.spec_of(problem, kind.kernel, scheduler=scheduler)
 
 
 def ptx_of(kind: Kind, scheduler: str) -> str:
@@ -129,15 +138,13 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     """Execute CTAs of a kind and return its record: per scheduler the costs of every draw, and
     of which PTX they are."""
     from benchmarks.timing.side_by_side.callers import CUDA12, Column
-    from benchmarks.timing.side_by_side.rows import Family
 
-    family = Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
     record: dict[str, Any] = {"name": kind.name, "ptx": {}}
     for scheduler in schedulers:
         options: dict[str, Any] = {"scheduler": scheduler}
         options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
         column = Column(scheduler, "fa4_cute", CUDA12, options=tuple(options.items()))
-        costs, layout, _ = maker.costs(column, family)
+        costs, layout, _ = maker.costs(column, family_of(kind))
         starts = [draw["cta_cycles"] for draw in maker.draws]
         record[scheduler] = [
             ((0.0, cta + first + tile, key) if scheduler == "tile" else (cta + first, tile, key))
@@ -212,14 +219,27 @@ def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
     return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
 
 
+def means_of(draws: Sequence[Sequence[float]]) -> Costs:
+    """Return the means over the draws, the chip's own values left out.
+
+    What a launch takes is a sum of these parts, and its mean that of theirs. Medians of two parts
+    are of different draws: their sum was off by a hundredth, as much as schedulers differ.
+    """
+    first, tile, key = (max(0, mean(draw[i] for draw in draws[1:])) for i in range(3))
+    return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
+
+
+def dear_keys(record: Mapping[str, Any]) -> int:
+    """Return what ``COUNTED_KEYS`` of a dynamic CTA take where they cost most beside those of a CTA
+    for every query tile, of all draws but a twentieth."""
+    pairs = zip(record["tile"][1:], record["dynamic"][1:], strict=True)
+    most = Band.of([key / of_tile for (*_, of_tile), (*_, key) in pairs]).high
+    return round(most * means_of(record["tile"]).per_keys)
+
+
 def of_kind(kind: Kind) -> tuple[str, ...]:
     """Return the schedulers that are predicted: with one Q tile not the last."""
     return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
-
-
-def _by_scheduler(record: Mapping[str, Any]) -> list[Any]:
-    """Return the draws of each scheduler that a record has."""
-    return [record[scheduler] for scheduler in SCHEDULERS if scheduler in record]
 
 
 def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
@@ -232,8 +252,11 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     )
     for kind in KINDS:
         if kind.name in records:
-            rows = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
-            told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            record = records[kind.name]
+            known = [means_of(record[s]) for s in SCHEDULERS if s in record]
+            told = ", ".join(f"Costs{tuple(costs)}" for costs in known)
+            if "dynamic" in record:
+                told += f",\n                 dear_keys={dear_keys(record)}"
             told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
@@ -287,8 +310,10 @@ def main(arguments: list[str] | None = None) -> int:
         warnings.simplefilter("ignore")
         sm100sim.activate(sm_count=148)  # before the DSL is imported
         from benchmarks.timing.side_by_side.rows import Maker
+        from benchmarks.timing.side_by_side.spread import IN_TURN
 
         maker = Maker()
+        maker.in_turn = {**IN_TURN, True: (*IN_TURN[True], FEW_TILES)}
         for kind in DECODING:
             if re.search(given.only, kind.name):
                 record = decoding(kind, maker)
@@ -300,8 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
             if re.search(given.only, kind.name):
                 found = made(kind, maker, given.scheduler or of_kind(kind))
                 records[kind.name] = merged(records.get(kind.name, {}), found)
-                every = [costs_of(draws) for draws in _by_scheduler(records[kind.name])]
-                print(kind.name, *every, flush=True)
+                print(kind.name, *(means_of(found[s]) for s in found["ptx"]), flush=True)
                 save(records)
     TABLE.write_text(table_text(records))
     return 0

@@ -41,15 +41,19 @@ DRAWS: Final = 12
 ARCH: Final = "sm_100a"
 
 
-def spec_of(problem: Problem, kernel: str, tuning: Tuning | None = None) -> BlackwellSpec:
+def spec_of(
+    problem: Problem, kernel: str, tuning: Tuning | None = None, **asked_for: str
+) -> BlackwellSpec:
     """Return the kernel of a problem with ``kernel`` as its kind and other free choices.
+
+    Further options are those of the call.
 
     Raises:
         ValueError: naming the limit, when no such kernel exists.
     """
     tensors = make(problem, "cpu")
     options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH}
-    options |= {} if kernel == "pair" else {"num_qo": int(kernel[0])}
+    options |= asked_for | ({} if kernel == "pair" else {"num_qo": int(kernel[0])})
     asked = request(tuple(tensors[n] for n in "qkv"), *options_and_batch(options)).problem
     spec = support.require(support.choose(asked)).spec
     assert isinstance(spec, BlackwellSpec)

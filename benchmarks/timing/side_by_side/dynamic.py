@@ -23,10 +23,9 @@ from benchmarks.timing.side_by_side.callers import CUDA12, Column
 from benchmarks.timing.side_by_side.extents import Extent, Layout
 from benchmarks.timing.side_by_side.rows import TOKENS, Family, Maker
 from benchmarks.timing.side_by_side.spread import OURS, extent_of
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from sm100sim.timing.predict.launches import Band
 
-PAIRED = 192
-"""Head dims above which a pair of CTAs works at a query tile."""
 LENGTHS: Final = (1024, 2048, 4096, 8192, 16384, 32768)
 MIXED: Final = (4096, 1024, 16384, 8192, 1024, 32768, 2048, 8192, 1024, 4096)
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
@@ -72,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("dim", type=int, nargs="?", default=128)
     dim = parser.parse_args().dim
-    tiles = () if dim > PAIRED else (("num_qo", 2),)
+    tiles = () if dim >= SMALLEST_DEPTH else (("num_qo", 2),)
     maker = Maker()
     print("| problem | a CTA a tile | fixed order | dynamic | dynamic / tile | dynamic / fixed |")
     print("|---|---|---|---|---|---|", flush=True)

@@ -160,7 +160,7 @@ class Maker:
 
     def __init__(self, chip_name: str = CHIP, *others: Maker) -> None:
         """Nothing seen, but for what others recorded and assembled."""
-        chip = load_chip(chip_name)
+        chip, self.in_turn = load_chip(chip_name), IN_TURN
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._costs: dict[tuple[Column, Family], tuple[Costs, Layout, SassKernel]] = {}
@@ -303,7 +303,7 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-                batches += IN_TURN[family.causal] if layout.persistent else ()
+                batches += self.in_turn[family.causal] if layout.persistent else ()
         return *self._timed(launches, layout), kernel
 
     def _executed_whole(

@@ -8,8 +8,9 @@ the next one. A persistent CTA loads the keys of the next query tile while the o
 order of its query tiles is fixed, so with a mask the longest one may come last. A dynamic one does
 both, and pays for its questions.
 
-All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
-of it. Sizes are those that the host knows: of a cache, the room in it.
+All cycles are predictions for a B200 (``plan.config.predicted``), means over what is not known of
+it, so that sums of their parts are means, too. Where they are equal a CTA has one query tile. Sizes
+are those that the host knows: of a cache, the room in it.
 """
 
 from __future__ import annotations
@@ -43,13 +44,17 @@ MANY_ROUNDS: Final = 4 * LONG_PROMPT
 """Queries with which every SM takes many query tiles."""
 CLEAR: Final = 0.9
 """Predictions say otherwise than a rule where they differ by more than this share."""
+CLEAR_EXACTLY: Final = 0.95
+"""That share where both were made of launches with a mask, so that masked key tiles count."""
 AHEAD: Final = 0.97
-"""Query tiles are handed out where that is predicted to take less than this share of both others.
-
-What a key costs differs by so much between kernels whose loops are the same."""
+"""Query tiles are handed out where that is predicted to take less than this share of a CTA for each
+and the next share of persistent ones. What a key costs differs by so much between kernels whose
+loops are the same."""
+AHEAD_OF_TURNS: Final = 0.98
+"""Executed launches that the table had between both shares of persistent CTAs took 0.93 to 0.98."""
 AHEAD_BY_TILES: Final = 0.99
-"""That share of a CTA for every query tile where a key costs the same: the order is the same, too,
-so what is left is what query tiles cost, which no loop changes."""
+"""That share of a CTA for every query tile where keys count with what they cost at most: the order
+is the same, so what is left is what query tiles cost, which no loop changes."""
 HANDED_OUT: Final = 4096
 """Keys of the longest query tile from which on. With fewer the fixed order was 2 to 4 % ahead in
 executed launches, where costs without a mask said otherwise."""
@@ -177,11 +182,11 @@ class QueryTileLoad:
         That order may meet the places by luck; :meth:`cycles` charges a longest query tile for it.
         """
         shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
-        loads = tuple(self.longest - shorter * tile // last for tile in range(self.of_head))
-        busiest = unevenness(loads, self.units // self.of_head, 1, self.places)
-        keys = int(self.units * self.mean * busiest) // self.places
-        tiles = self.units * costs.tile // self.places
-        return LAUNCH_CYCLES + costs.first + tiles + costs.keys(keys)
+        keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
+        loads = tuple(costs.tile + costs.keys(count) for count in keys)
+        heads = self.units // self.of_head
+        busiest = unevenness(loads, heads, 1, self.places)
+        return LAUNCH_CYCLES + costs.first + int(sum(loads) * heads * busiest) // self.places
 
 
 def choose_blackwell_query_tiles(
@@ -205,8 +210,9 @@ def choose_blackwell_query_tiles(
         if row is not None
     )
     predicted = f"predicted for a B200 are {one:,} cycles with one Q tile, {two:,} with two"
-    best = 1 if one < two else 2
-    if best == ruled.num_qo or min(one, two) > CLEAR * max(one, two):
+    best, are_exact = 1 if one < two else 2, all(row and row.causal for row in rows)
+    clear = CLEAR_EXACTLY if are_exact else CLEAR
+    if best == ruled.num_qo or min(one, two) > clear * max(one, two):
         return QueryTiles(ruled.num_qo, f"{ruled.reason}; {predicted}")
     return QueryTiles(best, predicted)
 
@@ -236,11 +242,11 @@ def choose_blackwell_scheduler(
     if row.dynamic is None or load.is_even or load.longest < HANDED_OUT:
         return SchedulerChoice(best, tile, persistent)
     dynamic = load.placed_cycles(row.dynamic)
-    same_keys = row.dynamic.per_keys == row.tile.per_keys
-    is_ahead = dynamic < (AHEAD_BY_TILES if same_keys else AHEAD) * tile
-    is_ahead &= dynamic < AHEAD * persistent
+    at_most = load.placed_cycles(row.dynamic._replace(per_keys=row.dear_keys))
+    is_ahead = dynamic < AHEAD * tile or at_most < AHEAD_BY_TILES * tile
+    is_ahead &= dynamic < AHEAD_OF_TURNS * persistent
     # Costs with a mask had the order as it is; elsewhere it takes some time, so it comes last.
-    if is_ahead and (row.causal or dynamic < AHEAD * load.turns_cycles(row.persistent)):
+    if is_ahead and (row.causal or dynamic < AHEAD_OF_TURNS * load.turns_cycles(row.persistent)):
         best = Scheduler.DYNAMIC
     return SchedulerChoice(best, tile, persistent, dynamic)
 

@@ -15,9 +15,9 @@ from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, SwizzleMode
 from ..masks.masks import CAUSAL, NULL
 from .extras import Extras
 from .params import KERNEL_PARAMS, KernelParams, extended
-from .register_tuning import ScoreLoads, is_plain
+from .register_tuning import ScoreLoads, is_plain_in_any_order
 from .schedule import WarpSchedule
-from .variant import Scheduler, Variant
+from .variant import Variant
 
 Config = TypeVar("Config", FA4Config, Depth512Config, SM90Config)
 
@@ -138,7 +138,7 @@ class CommonSpec(ABC):
 
         Others have no registers left for it.
         """
-        return is_plain(replace(self.variant, scheduler=Scheduler.TILE))
+        return is_plain_in_any_order(self.variant)
 
     @property
     def heads_first(self) -> bool:

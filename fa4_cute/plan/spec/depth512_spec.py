@@ -23,9 +23,9 @@ from ..config.tuning import Tuning, tuning_of
 from ..facts.dtypes import DType
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
-from .register_tuning import is_plain, keeps_p_in_memory
+from .register_tuning import is_plain_in_any_order, keeps_p_in_memory
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
-from .variant import Scheduler, Variant
+from .variant import Variant
 
 SMALLEST_DEPTH = 193
 """Smaller head dims run on the kernel with two Q tiles per CTA."""
@@ -160,4 +160,4 @@ class Depth512Spec(CommonSpec):
 
 
 def _writes_rows(variant: Variant) -> bool:
-    return variant.is_persistent and is_plain(replace(variant, scheduler=Scheduler.TILE))
+    return variant.is_persistent and is_plain_in_any_order(variant)

@@ -88,9 +88,9 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
 
 def _is_causal_at_most(variant: Variant) -> bool:
     """Return whether a dynamic CTA has at most a causal mask, of dense or packed sequences."""
-    dense = replace(variant, scheduler=Scheduler.TILE, ragged_q=False, ragged_k=False)
+    dense = replace(variant, ragged_q=False, ragged_k=False)
     even = variant.ragged_q == variant.ragged_k
-    return even and is_plain(dense) and not _has_limits(variant)
+    return even and is_plain_in_any_order(dense) and not _has_limits(variant)
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:
@@ -209,13 +209,18 @@ def is_plain(variant: Variant) -> bool:
     return bare and len(variant.terms) <= 1 and not (variant.bias_slots or variant.padding_slots)
 
 
+def is_plain_in_any_order(variant: Variant) -> bool:
+    """Return whether a kernel is plain, whoever takes its query tiles."""
+    return is_plain(replace(variant, scheduler=Scheduler.TILE))
+
+
 def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedule:
     """Return warps and registers: page lookups need a few registers more in the load role.
 
     ``registers`` are the free choice of a plain kernel. Features need more in the single warps than
     it may leave them.
     """
-    if not is_plain(replace(variant, scheduler=Scheduler.TILE) if variant.is_dynamic else variant):
+    if variant.scheduler is Scheduler.PERSISTENT or not is_plain_in_any_order(variant):
         by_default = RoleRegisters()
         registers = by_default.with_more_to_load() if variant.page_size else by_default
     schedule = two_group_schedule(registers)

@@ -50,8 +50,10 @@ def test_blackwell_splits_keys_where_fewer_cycles_are_predicted() -> None:
     assert many.key_splits is not None
     two = decoding(arch="sm_100a", batch=30, seqlen_k=16384)
     assert (two.num_splits, two.spec.variant.last_joins) == (2, True)
-    rows = decoding(arch="sm_100a", batch=30, seqlen_k=16384, num_q_heads=128)
+    rows = decoding(arch="sm_100a", batch=30, seqlen_k=4096, num_q_heads=128)
     assert (rows.num_splits, rows.spec.variant.in_cluster) == (2, True)
+    close = decoding(arch="sm_100a", batch=30, seqlen_k=16384, num_q_heads=128)
+    assert (close.num_splits, close.spec.variant.last_joins) == (2, True)
 
 
 def test_blackwell_leaves_other_keys_whole() -> None:

@@ -24,10 +24,7 @@ SLOW_READERS = Case(
 )  # fmt: skip
 ONE_BY_ONE = replace(SLOW_READERS, features=SLOW_READERS.features | {"dynamic"})
 """A CTA takes over all query tiles: each begins as the first did."""
-PLAIN = Case(
-    frozenset({"causal", "dynamic"}), 96,
-    heads=2, kv_heads=1, lengths=((600, 900),), num_qo=2,
-)  # fmt: skip
+PLAIN = replace(SLOW_READERS, features=frozenset({"causal", "dynamic"}), head_dim=96)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,9 @@ from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import (
     AHEAD,
     AHEAD_BY_TILES,
+    AHEAD_OF_TURNS,
+    CLEAR,
+    CLEAR_EXACTLY,
     BlackwellSpec,
     QueryTileLoad,
     SchedulerChoice,
@@ -139,20 +143,31 @@ def test_pairs_are_dynamic_from_some_thousand_keys_on(dim: int, dtype: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("per_keys", "best"), [(16384, Scheduler.DYNAMIC), (16383, Scheduler.TILE)]
+    ("per_keys", "dear_keys", "best"),
+    [
+        (16384, 16384, Scheduler.DYNAMIC),
+        (16383, 16384, Scheduler.DYNAMIC),
+        (16383, 16900, Scheduler.TILE),
+        (15900, 16900, Scheduler.DYNAMIC),
+    ],
 )
-def test_less_of_a_lead_is_enough_where_a_key_costs_the_same(
-    per_keys: int, best: Scheduler, monkeypatch: pytest.MonkeyPatch
+def test_less_of_a_lead_is_enough_where_no_draw_says_that_a_key_costs_more(
+    per_keys: int, dear_keys: int, best: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Query tiles make 2 % of it, which what a key costs elsewhere might be off by."""
+    """Query tiles make 2 % of it, which what a key costs elsewhere might be off by.
+
+    A key that costs a cycle less never loses the choice.
+    """
     row = PredictedRow("2q", 2, 128, 128, Costs(0, 9000, 16384), Costs(5000, 50000, 16384),
-                       Costs(5000, 5000, per_keys))  # fmt: skip
+                       Costs(5000, 5000, per_keys), dear_keys)  # fmt: skip
     monkeypatch.setattr(sm100_selection, "PREDICTED", (row,))
     problem = replace(SHORT, batch=1, seqlen_q=24576, seqlen_k=24576, causal=True)
     found = choose_blackwell_scheduler(spec_of(causal=True, num_qo=2), problem.sizes, 148)
     assert found is not None
-    assert AHEAD < found.dynamic_cycles / found.tile_cycles < AHEAD_BY_TILES
-    assert found.dynamic_cycles < AHEAD * found.persistent_cycles
+    ratio = found.dynamic_cycles / found.tile_cycles
+    assert ratio < (AHEAD_BY_TILES if per_keys > 16000 else AHEAD)
+    assert (ratio > AHEAD) == (per_keys > 16000)
+    assert found.dynamic_cycles < AHEAD_OF_TURNS * found.persistent_cycles
     assert found.scheduler is best
 
 
@@ -219,6 +234,15 @@ ONE_FOR_EACH = replace(SHORT, batch=1, seqlen_q=2048, seqlen_k=2048, causal=True
 """128 CTAs of two Q tiles, of which the longest decides; 256 of one even out."""
 
 
+def test_launches_with_a_mask_are_told_apart_by_less_than_others() -> None:
+    """Head dim 64 has costs with a mask of one Q tile as of two, 34,079 and 36,330 cycles here."""
+    few = Problem("bf16", 1, 1536, 1536, 15, 15, 64, 64, causal=True)
+    found: Any = require(choose(few)).query_tiles
+    assert found.num_qo == 1
+    one, two = (int(count.replace(",", "")) for count in re.findall(r"\d+,\d+", found.text))
+    assert CLEAR < one / two < CLEAR_EXACTLY
+
+
 def test_a_cta_has_as_many_query_tiles_as_is_predicted_to_be_sooner_done() -> None:
     found = require(choose(ONE_FOR_EACH))
     assert found.query_tiles.num_qo == 1
@@ -282,5 +306,7 @@ def test_a_fixed_order_takes_what_its_busiest_cta_takes() -> None:
     # Back and forth the two CTAs have 2048 and 1024 keys, then 1024 and 2048.
     assert load.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 2 * 100 + 3072
     one = replace(load, units=3, of_head=3)
-    # 2048 and 1536 keys, then 1024 for who had 1536.
-    assert one.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 150 + 2560
+    # 2048 and 1536 keys, then 1024 for who had 1536, and so a second query tile.
+    assert one.turns_cycles(costs) == LAUNCH_CYCLES + 10 + 200 + 2560
+    few = QueryTileLoad(148 + 48, 148, 1024, 640, is_even=False, of_head=4)
+    assert few.turns_cycles(Costs(0, 10_000, 1)) == LAUNCH_CYCLES + 20_001
