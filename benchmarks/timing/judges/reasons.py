@@ -12,11 +12,10 @@ with errors of 22 November in view (26.7 % off before any of it, 4.5 % in the en
 errors were of figures some 8,000 cycles too low.** What lies between two readings of the clock
 without a kernel is taken off; it had been measured without a flush in front, so that the second
 reading was late by the host: 10,905 and 13,877 cycles in two processes here, 3,305 and 3,181 behind
-a flush.
-The figures of 22 November are in this repository's history (`h200_cycles_first.json` until 2026-11-23);
-of 97 kernels that are the same the median takes 8,167 cycles longer now (nine tenths 4,800 and more, torch's streams 7,732). The 4.5 %
-were partly that. This measurement made again in another process differs by 0.13 % (median), by 2.7
-% at most from 50,000 cycles on.
+a flush. The figures of 22 November are in this repository's history (`h200_cycles_first.json` until
+2026-11-23); of 97 kernels that are the same the median takes 8,167 cycles longer now (nine tenths
+4,800 and more, torch's streams 7,732). The 4.5 % were partly that. This measurement made again in
+another process differs by 0.13 % (median), by 2.7 % at most from 50,000 cycles on.
 
 What has changed since, each frozen in a commit before the second table was run, and none blind:
 
@@ -41,11 +40,11 @@ What has changed since, each frozen in a commit before the second table was run,
 
 * **Shuffles and loads beside products** (`sharing/accesses.py`, asked on the evening of 23 November
   because of the misses with short key tiles): they have a quarter of the cycles of shared memory's
-  port, and beside products that read all the time one pass in 20. The machine let them wait until no
-  product was queued. Asked of an H200 and an H100, which agree.
+  port, and beside products that read all the time one pass in 20. The machine let them wait until
+  no product was queued. Asked of an H200 and an H100, which agree.
 * **Stores of lanes** leave an SM with 32 bytes a cycle, and with 18 where all SMs store (2,327
-  together), and warps wait for them. The machine let them go with 34 to 111, and no warp waited. Bulk
-  stores are as they were.
+  together), and warps wait for them. The machine let them go with 34 to 111, and no warp waited.
+  Bulk stores are as they were.
 * **mbarriers that one thread initialises**: a fence ends 53 cycles after one, which has read its
   registers after 26. It was 4 and 8.
 
@@ -110,32 +109,31 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   longer than for rows of the L2, one alone 673. In the kernel (128 × 64, 8 warps) a wait for K
   takes 1,012 cycles, 396 in the machine before, 1,037 now; with three stages 93, 54 and 75. The
   GEMMs are within 4 % by boxes now, and all pairs that the chip tells apart are in order.
-* **Triton's attention of 8 warps with several CTAs an SM**, +6 to +14 %. In the kernel with 4 warps a
-  wait takes 685 cycles where the machine has 1,059. Who shares rows gets them when the first who
+* **Triton's attention of 8 warps with several CTAs an SM**, +6 to +14 %. In the kernel with 4 warps
+  a wait takes 685 cycles where the machine has 1,059. Who shares rows gets them when the first who
   asked does; CTAs that take turns on an SM reach that point some hundred cycles apart, so that the
   mean waits less than the first. The machine has one CTA for all and no first. Those of 4 warps and
-  64 keys were in part shuffles: +9, +7 and +1 % before, {t1}, {t2} and {t3} now.
+  64 keys were in part shuffles: +9, +7 and +1 % before, -4 %, -1 % and -1 % now.
 * **GEMMs by pointers**, 64 × 64 +15 %: what leaves the L2 is at its limit (5,343 bytes a cycle, 24
   % joined). 128 × 256 was -17 % and is not at it (2,531 bytes, 47 % joined): its warps wait 29
   cycles for a step's copies, 452 in the machine before, and take the time elsewhere.
-* **This package's start of a CTA** (d64 with fewer consumers, -12 % before, {fewer} now): the cycles go
-  into initialising 18 mbarriers by lanes, 1,694 until the first barrier. The end of O's stores,
+* **This package's start of a CTA** (d64 with fewer consumers, -12 % before, -5 % now): the cycles
+  go into initialising 18 mbarriers by lanes, 1,694 until the first barrier. The end of O's stores,
   1,000 to 2,000 cycles as was thought, is refuted: 310, 318 in the machine.
-* **Short key tiles**, d64 with 64 keys and d128 with 48 and 64, +7 to +16 % before, {k64}, {k48} and
-  {k128} now; d128's order of variants had tau 0.39. **Found**: scores of 48 and 64 keys are products
-  that read shared memory all the time, and the machine let the shuffles of a row's maximum wait until
-  no product was queued, some 100 cycles each, three warp groups one behind the other. An H200 lets a
-  shuffle pass in 20 cycles. That warp groups' turns tip over is refuted: with shuffles let through, and
-  nothing else changed, the machine is -0.6, -4.3 and -2.2 % off. (Records of waits in the kernel kept
-  products apart, which is why the machine was right with them.)
-* **This package's persistent kernels with few keys**, -10 to -15 % before, {p192}, {p256} and {p128} now
-  at d192/128, d256 and d128 with 512 keys. **Found**: where O leaves from the registers (d256) its
-  stores take an SM 28 to 31 bytes a cycle alone and 13 to 18 where all CTAs end a tile together, as
-  they do with equal work: in the kernel 3,185 and 3,984 cycles from the last product to the next Q,
-  2,249 and 1,765 in the machine before. The rest is Q, waited for 946 and 1,268 cycles each time, 512
-  and 780 in the machine: all SMs ask at once, and the machine spreads what they ask over the launch.
-  At 192/128 and 128 the next Q is asked for late too; of them no waits were recorded: **in part not
-  found**.
+* **Short key tiles**, d64 with 64 keys and d128 with 48 and 64, +7 to +16 % before, -1 %, +1 % and
+  +2 % now; d128's order of variants had tau 0.39. **Found**: scores of 48 and 64 keys are products
+  that read shared memory all the time, and the machine let the shuffles of a row's maximum wait
+  until no product was queued, some 100 cycles each, three warp groups one behind the other. An H200
+  lets a shuffle pass in 20 cycles. That warp groups' turns tip over is refuted: with shuffles let
+  through, and nothing else changed, the machine is -2.2, -4.3 and -0.6 % off. (Records of waits in
+  the kernel kept products apart, which is why the machine was right with them.)
+* **This package's persistent kernels with few keys**, -10 to -15 % before, -10 %, -5 % and -6 % now
+  at d192/128, d256 and d128 with 512 keys. **Found**: O leaves from the registers, and its stores
+  take an SM 28 to 31 bytes a cycle alone and 13 to 18 where all CTAs end a tile together, as they
+  do with equal work: in the kernel 3,185 and 3,984 cycles from the last product to the next Q,
+  2,249 and 1,765 in the machine before. The rest is Q, waited for 946 and 1,268 cycles each time,
+  512 and 780 in the machine: all SMs ask at once, and the machine spreads what they ask over the
+  launch. Of 192/128 no waits were recorded, and of its last 10 % **the reason is not found**.
 * **Key tiles of three consumers at d64**, +5 to +8 % (FlashAttention-4's +4 to +9 %): the ports are
   82 % full, and of conversions among exponentials the H200 says that the machine's rule of ports is
   8 to 13 % slow.
