@@ -97,7 +97,7 @@ class ClockChip(ct.Structure):
     `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
     `copy_issue_cycles`: from one box that the copy engine begins to the next.
     `init_latency`: from an initialisation of an mbarrier until a fence may end.
-    `lane_share_least`, `lane_share_most`: of the port of shared memory beside products; 0: no limit.
+    `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit.
     """
 
     _fields_ = [

@@ -2,7 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, lanes, tiles, exchange or accesses; then the questions of that one and no others.
+MODULE: skews, starts, cold, lanes, tiles, exchange or accesses; then the questions of that one and
+no others.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def _stores(kind: str, warps: int, ctas: int, *, paused: bool = False) -> Questi
     )
     return Question(
         name + f", every {PAUSE} cycles" * paused, "stores of lanes", step,
-        (8, 32) if paused else (32, 96), before, "", late * paused, block=32 * warps, grid=ctas, smem=200 * 1024, scratch=ctas * warps * 2 * rows * PITCH,
+        (8, 32) if paused else (32, 96), before, "", late * paused,
+        block=32 * warps, grid=ctas, smem=200 * 1024, scratch=ctas * warps * 2 * rows * PITCH,
     )  # fmt: skip
 
 

@@ -15,13 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import DATA, ROW_BYTES, SMS
-from benchmarks.timing.sharing.operands import (
-    SHARED,
-    STEP_COLUMNS,
-    Table,
-    in_a_row,
-    meeting,
-)
+from benchmarks.timing.sharing.meeting import meeting
+from benchmarks.timing.sharing.operands import SHARED, STEP_COLUMNS, Table, in_a_row
 from testing.hardware.case import Case, MapArgs
 from testing.hardware.micro.shared import BASE, SMEM
 
@@ -85,7 +80,8 @@ def _case(
     tall, columns = size
     grid, data = len(table), backed(tall * columns * 2)
     boxes = tuple(
-        MapArgs(2, "FLOAT16", (columns, tall), (2 * columns,), (STEP_COLUMNS, n), swizzle=3) for n in rows
+        MapArgs(2, "FLOAT16", (columns, tall), (2 * columns,), (STEP_COLUMNS, n), swizzle=3)
+        for n in rows
     )
     return Case(
         name=name, family="timing", body=body, inputs=(np.array(table, np.uint32).ravel(),),
@@ -164,7 +160,9 @@ class Cold:
             " [%r1+{to}], [%m0, {{{column}, {row}}}], [%r1+{bar}]; "
         )
         to, bar = DATA + 2 * k * size, 8 * k
-        step = f"add.u32 %r35, %r35, {STEP_COLUMNS};" if self.along else f"add.u32 %r34, %r34, {self.rows};"
+        step = f"add.u32 %r34, %r34, {self.rows};"
+        if self.along:
+            step = f"add.u32 %r35, %r35, {STEP_COLUMNS};"
         if not (self.along or self.cold):
             step += f"and.b32 %r34, %r34, {self.rows * WARM - 1};"
         return (
@@ -245,8 +243,9 @@ class Stores:
     def _body(self) -> str:
         store = ""
         for k in range(self.boxes):
-            row = f"add.u32 %r38, %r34, {k * self.rows if self.columns == STEP_COLUMNS else 0};"
-            column = f"add.u32 %r33, %r41, {0 if self.columns == STEP_COLUMNS else k * STEP_COLUMNS};"
+            alone = self.columns == STEP_COLUMNS
+            row = f"add.u32 %r38, %r34, {k * self.rows * alone};"
+            column = f"add.u32 %r33, %r41, {k * STEP_COLUMNS * (not alone)};"
             store += (
                 f"{row} {column} @!%q3 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
                 f"[%m0, {{%r33, %r38}}], [%r1+{DATA + k * self.rows * ROW_BYTES}]; "

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.timing.more_questions import FLAG
 from benchmarks.timing.questions import DATA, ROUNDS, ROW_BYTES, SMS, set_up
+from benchmarks.timing.sharing.meeting import meeting
 from testing.hardware.case import SENTINEL, Case, MapArgs, filled
 from testing.hardware.micro.shared import BASE, SMEM
 from testing.hardware.micro.wgmma.programs import Form
@@ -35,21 +36,6 @@ WARM_BYTES: Final = 16 << 20
 COLUMNS: Final = 4096
 SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
 """Bytes of a row of a box -> the swizzle that its tensor map names."""
-
-
-def meeting(grid: int, later: str, first: int = 0) -> str:
-    """All CTAs meet at a counter in global memory, at %rd3, and each waits for `later` cycles.
-
-    The counter held `first` at the beginning; %r60 is the round, %q3 says who does not count.
-    """
-    return (
-        "@!%q3 red.release.gpu.global.add.u32 [%rd3], 1; add.u32 %r48, %r60, 1;"
-        f"mul.lo.u32 %r48, %r48, {grid}; add.u32 %r48, %r48, {first};"
-        "MEET: ld.acquire.gpu.global.b32 %r49, [%rd3]; setp.lt.u32 %q12, %r49, %r48;"
-        "@%q12 bra MEET; mov.u32 %r50, %clock;"
-        f"LATE: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r50; setp.lt.u32 %q13, %r37, {later};"
-        "@%q13 bra LATE;"
-    )
 
 
 @dataclass(frozen=True)

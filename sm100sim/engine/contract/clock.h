@@ -84,7 +84,7 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
  * `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
  * `copy_issue_cycles`: from one box that the copy engine begins to the next.
  * `init_latency`: from an initialisation of an mbarrier until a fence may end.
- * `lane_share_least`, `lane_share_most`: of the port of shared memory beside products; 0: no limit. */
+ * `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit. */
 typedef struct {
   double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,

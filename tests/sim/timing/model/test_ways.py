@@ -16,7 +16,9 @@ LOAD = (op("LDS R0, [R4]", write=0), ONE_PASS)
 STORE = (op("STS [R4], R0"), ONE_PASS)
 
 
-def beside(access: Entry, columns: int, a: str = "gdesc[UR4]", few: int = 2, many: int = 6) -> float:
+def beside(
+    access: Entry, columns: int, a: str = "gdesc[UR4]", few: int = 2, many: int = 6
+) -> float:
     """Cycles of an access: of four warps beside a chain of products, one of each sub-partition."""
     product = op(f"HGMMA.64x{columns}x16.F32 R24, {a}, R24", 4)
     ends = []
