@@ -32,7 +32,7 @@ void queue_enter(Queue *q, double now, double leaves) {
   q->leaves[(q->first + q->used++) % CLOCK_QUEUE_RING] = leaves;
 }
 
-/* The share of the port that MMAs leave: of what comes back to registers at most `lane_share_most` where a chip says so,
+/* The share of the port that MMAs leave: of what comes back at most `lane_share_most` where a chip says so,
  * and at least `lane_share_least`, even beside products that read all the time (sharing/accesses.py). */
 static double share_left(const Clock *c, const Sm *sm, bool comes_back) {
   double left = 1 - sm->operand_share;
