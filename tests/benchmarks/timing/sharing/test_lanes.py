@@ -51,7 +51,7 @@ def test_questions_have_answers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("question", lanes.QUESTIONS[:-1], ids=lambda q: q.name)
 def test_mbarriers_of_lanes_take_turns(question: Question) -> None:
-    """The machine makes every turn, with what an initialisation takes; a begin is up to 35 short."""
+    """The machine makes every turn, and knows what an initialisation takes; begins are short."""
     short, long = clocked(question, draw_for(question))
     one = (long - short) / (question.counts[1] - question.counts[0])
     assert 0.7 < one / SAID[question.name]["one"] < 1.01
