@@ -4,7 +4,8 @@
         [PREDICTED.json] [LATER.json]
 
 Measured: what `benchmarks.timing.cycles` wrote. Predicted: `benchmarks.timing.judges.predictions`,
-which must be older; what `later.json` has was made with rules and values that came after.
+which must be older. What `later.json` of that folder has, where there is one, was made with rules
+and values that came after the measurement, and stands apart.
 """
 
 from __future__ import annotations
@@ -156,6 +157,29 @@ def _within(again: Sequence[Judged]) -> str:
     return f", with what has changed since {near} of {len(asked)}" if asked else ""
 
 
+def _every(cases: Sequence[Judged], again: Sequence[Judged]) -> list[str]:
+    """A line for each case, with what was predicted later where anything was."""
+    since = {(c.runner, c.name): c for c in again}
+    known = {(c.runner, c.name) for c in cases}
+    lines = [
+        "| kernel | case | predicted | band | tensor | bound by | measured | error |"
+        + " since | error |" * bool(again),
+        "|---|---|---|---|---|---|---|---|" + "---|---|" * bool(again),
+    ]
+    for c in (*cases, *(c for key, c in since.items() if key not in known)):
+        seen = f"{c.measured:,.0f} | {c.error:+.1%}" if c.measured is not None else "– | –"
+        now = since.get((c.runner, c.name))
+        after = f"{now.predicted:,.0f} | {now.error:+.1%}" if now and now.measured else "– | –"
+        name = c.name.removeprefix(c.runner).strip()
+        first = f"{c.predicted:,.0f} | {c.band[0]:,.0f}–{c.band[1]:,.0f}"
+        first = first if (c.runner, c.name) in known else "– | –"
+        lines.append(
+            f"| {c.runner} | {name} | {first} | {c.tensor:.0%} | {c.bound_by} | {seen} |"
+            + f" {after} |" * bool(again)
+        )
+    return lines
+
+
 def page(
     cases: Sequence[Judged],
     failed: Sequence[str],
@@ -173,8 +197,7 @@ def page(
         "of draws. The L2 holds nothing of a kernel when it begins. No value is fitted to these.",
         "", "Kernels: this package's and variants of it (tiles, slots, registers, warp groups),",
         "those of PyPI flash-attn-4 and quack-kernels, the Hopper examples of NVIDIA/cutlass, and",
-        "Triton's of `benchmarks/timing/judges/triton_programs.py`. This package's are those",
-        "before one lane initialised all barriers of a CTA ([hopper.md](hopper.md)).", "",
+        "Triton's of `benchmarks/timing/judges/triton_programs.py`.", "",
     ]  # fmt: skip
     if asked:
         errors = [abs(case.error) for case in asked]
@@ -189,23 +212,7 @@ def page(
         ]  # fmt: skip
     else:
         lines += ["No GPU has been asked yet: these are predictions.", ""]
-    lines += [
-        "| kernel | case | predicted | band | tensor | bound by | measured | error | "
-        "since | error |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    since = {(c.runner, c.name): c for c in again}
-    known = {(c.runner, c.name) for c in cases}
-    for c in (*cases, *(c for key, c in since.items() if key not in known)):
-        seen = f"{c.measured:,.0f} | {c.error:+.1%}" if c.measured is not None else "– | –"
-        now = since.get((c.runner, c.name))
-        after = f"{now.predicted:,.0f} | {now.error:+.1%}" if now and now.measured else "– | –"
-        name = c.name.removeprefix(c.runner).strip()
-        first = f"{c.predicted:,.0f} | {c.band[0]:,.0f}–{c.band[1]:,.0f}"
-        first = first if (c.runner, c.name) in known else "– | –"
-        lines.append(
-            f"| {c.runner} | {name} | {first} | {c.tensor:.0%} | {c.bound_by} | {seen} | {after} |"
-        )
+    lines += _every(cases, again)
     if failed:
         said = "Without a first prediction or a measurement:"
         lines += ["", said, "", *(f"* {reason}" for reason in failed)]

@@ -54,6 +54,8 @@ def test_what_came_after_stands_apart() -> None:
     assert mark
     assert "| R | 3 | 3.3% |" in first
     assert "| R | 1 | 0.0% |" in after
+    assert "| 100 | +10.0% | 100 | +0.0% |" in text
+    assert "since" not in page(cases, failed, {}).partition("| kernel | case |")[2]
 
 
 def test_without_a_measurement_it_says_so(tmp_path: Path) -> None:
