@@ -129,10 +129,11 @@ NOT_PREDICTED: Final = """
   13.4 at the register level that TIRx asks for, over release b15: 0.976 (0.961 to 0.996) at 1K
   (0.973 published), 1.007 (0.976 to 1.030) at 2K (0.996), 1.033 (1.002 to 1.063) at 4K (0.991) and
   1.048 (1.022 to 1.083) at 8K (0.996). Three CTAs, of 512 and 2,048 keys, say what start, tiles and
-  keys cost, so nothing checks the sum; 4K and 8K are not of their own source. At 2,048 it has 7
-  loads from and stores to local memory; its source calls the level one that does not spill. No
-  column asks for it, since it is another source for each length. Times of causal calls, its GEMMs,
-  DeepGEMM's and cuBLAS's: not run.
+  keys cost, so nothing checks the sum; 4K and 8K are not of their own source. TIRx's was fp16, the
+  rows of b15 are bf16, and the published ones are of a later FlashAttention-4 (0251105a). At 2,048
+  it has 7 loads from and stores to local memory; its source calls the level one that does not
+  spill. No column asks for it, since it is another source for each length. Times of causal calls,
+  its GEMMs, DeepGEMM's and cuBLAS's: not run.
 * **The first machine of pull request 2605** is a GB300, as its own table says; its seven ratios
   stood here as a B200's. The code for its sm_103 is other code, and a B300's exponentials take half
   the time.
