@@ -163,8 +163,8 @@ def predicted(recording_: Recording) -> tuple[list[float], list[float], str]:
 
 def order(cycles: Mapping[str, float], published: Mapping[str, float]) -> list[str]:
     """Pairs of kernels that are in another order than published, and those without one."""
-    pairs = [(a, b) for a, b in combinations(cycles, 2) if published[a] < published[b]]
-    pairs += [(b, a) for a, b in combinations(cycles, 2) if published[a] > published[b]]
+    rising = sorted(cycles, key=lambda name: published[name])
+    pairs = [(a, b) for a, b in combinations(rising, 2) if published[a] < published[b]]
 
     def told(which: Sequence[tuple[str, str]]) -> str:
         return ", ".join(

@@ -213,20 +213,21 @@ def memory_rate(maker: Any) -> list[float]:
     return [draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] for draw in maker.draws]
 
 
-def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
+def costs_of(
+    draws: Sequence[Sequence[float]], of: Callable[[list[float]], float] = median
+) -> Costs:
     """Return the medians over the draws, the chip's own values left out; none is below 0."""
-    first, tile, key = (max(0, median(draw[i] for draw in draws[1:])) for i in range(3))
+    first, tile, key = (max(0, of([draw[i] for draw in draws[1:]])) for i in range(3))
     return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
 
 
 def means_of(draws: Sequence[Sequence[float]]) -> Costs:
-    """Return the means over the draws, the chip's own values left out.
+    """Return the means where :func:`costs_of` has medians.
 
     What a launch takes is a sum of these parts, and its mean that of theirs. Medians of two parts
     are of different draws: their sum was off by a hundredth, as much as schedulers differ.
     """
-    first, tile, key = (max(0, mean(draw[i] for draw in draws[1:])) for i in range(3))
-    return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
+    return costs_of(draws, mean)
 
 
 def dear_keys(record: Mapping[str, Any]) -> int:

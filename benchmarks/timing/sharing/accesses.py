@@ -195,16 +195,16 @@ def ends(question: Question, run: Runner) -> list[float]:
     return [float(x) for x in rounds[rounds.max(axis=1).argmin()]]
 
 
+def turns(question: Question, run: Runner) -> dict[str, Any]:
+    """An answer of warp groups that take turns."""
+    return {"name": question.name, "ends": ends(question, run)}
+
+
 def answers(run: Runner) -> Iterator[dict[str, Any]]:
     """All answers; a question that fails says how."""
-    for question in QUESTIONS:
-        try:
-            yield answer(question, run)
-        except Exception as error:  # the others are asked
-            yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
-    for question in TURN_QUESTIONS:
-        try:
-            yield {"name": question.name, "ends": ends(question, run)}
-        except Exception as error:  # the others are asked
-            yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
-
+    for questions, asked in ((QUESTIONS, answer), (TURN_QUESTIONS, turns)):
+        for question in questions:
+            try:
+                yield asked(question, run)
+            except Exception as error:  # the others are asked
+                yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
