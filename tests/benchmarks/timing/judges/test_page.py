@@ -65,3 +65,9 @@ def test_without_a_measurement_it_says_so(tmp_path: Path) -> None:
     assert main([str(out), str(tmp_path / "none.json"), str(kept)]) == 0
     assert "No GPU has been asked yet" in out.read_text()
     assert main([]) == 64
+
+
+def test_the_page_is_what_the_kept_figures_say(tmp_path: Path) -> None:
+    out = tmp_path / "page.md"
+    assert main([str(out), "benchmarks/timing/judges/measured.json"]) == 0
+    assert out.read_text() == Path("docs/timing_cycles.md").read_text()
