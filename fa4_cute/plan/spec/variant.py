@@ -193,12 +193,13 @@ class Variant:
         """Whether it learns which only when it asks: those whose own CTAs have not started."""
         return self.scheduler is Scheduler.DYNAMIC
 
-    @property
+    @cached_property
     def keeps_short(self) -> bool:
         """Whether the shortest query tiles of all heads come last: in plain dynamic launches with a
         causal mask."""
-        rest = replace(self, mask=NULL, return_lse=False, scheduler=Scheduler.TILE)
-        return self.is_dynamic and self.causal and rest == Variant()
+        if not (self.is_dynamic and self.causal):
+            return False
+        return replace(self, mask=NULL, return_lse=False, scheduler=Scheduler.TILE) == Variant()
 
     @property
     def is_split(self) -> bool:
