@@ -86,7 +86,11 @@ KINDS: Final = (
 """In the order of the table. Where the softmax loop without a mask is not that with one
 (``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both: with one
 Q tile too, for the two are compared."""
-DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
+DECODING: Final = (
+    *(Kind("1q", dtype, d, v, decodes=True) for dtype in ("bf16", "fp8")
+      for d, v in ((64, 64), (128, 128), (192, 128))),
+    *(Kind("pair", dtype, d, d, decodes=True) for dtype in ("bf16", "fp8") for d in (256, 512)),
+)  # fmt: skip
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
 FEW_TILES: Final = (2048, 1)
@@ -156,20 +160,28 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     return record
 
 
-def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
-    """Execute a CTA of a decoding step and combine kernels; return the record."""
-    from benchmarks.hopper.times.problems import Problem
-    from benchmarks.timing.side_by_side import extents
-    from benchmarks.timing.side_by_side.callers import CUDA12, Column
-    from sm100sim.timing.predict.gpu import time_launch
+class Steps:
+    """Executes CTAs of decoding steps of a kind; pairs join splits in a workspace only."""
+
+    def __init__(self, kind: Kind, maker: Any) -> None:
+        """Keep the kind and who executes."""
+        self.kind, self.maker = kind, maker
 
     def launches(
-        keys: int, splits: int, where: str = "workspace", rows: tuple[int, int, int] = (1, 4, 1)
-    ) -> list[list[float]]:
+        self, keys: int, splits: int, where: str = "workspace",
+        rows: tuple[int, int, int] = (1, 4, 1),
+    ) -> list[list[float]]:  # fmt: skip
+        """Return the cycles of each launch of a call, by draw; ``rows`` are queries and heads."""
+        from benchmarks.hopper.times.problems import Problem
+        from benchmarks.timing.side_by_side import extents
+        from benchmarks.timing.side_by_side.callers import CUDA12, Column
+        from sm100sim.timing.predict.gpu import time_launch
+
+        kind, maker = self.kind, self.maker
         options = (("num_splits", splits), ("split", where))
         column = Column("decoding", "fa4_cute", CUDA12, options=options)
-        queries, heads, heads_kv = rows
-        problem = Problem("tune", 1, queries, keys, heads, heads_kv, kind.depth, kind.ov_depth)
+        dims = (kind.depth, kind.ov_depth)
+        problem = Problem("tune", 1, rows[0], keys, *rows[1:], *dims, dtype=kind.dtype)
         found = []
         for recorded in maker.records(column, problem):
             kernel = maker.kernel(column, recorded.request)
@@ -177,35 +189,44 @@ def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
             found.append([time_launch(launch, draw).cycles for draw in maker.draws])
         return found
 
-    few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
-    joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
-    # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
-    joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
-    rows = TWICE // 4, 4, 1
-    (twice,) = launches(DECODED_KEYS[0] * COMBINED[0], COMBINED[0], "last", rows)
-    record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "last": []}
-    for draw, one, a, b, c in zip(maker.draws, few, *joining, twice, strict=True):
-        split = (b - a) / (COMBINED[1] - COMBINED[0])
-        more = c - a
-        # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
-        # has to reach the L2 first.
-        fence = draw["global_latency"]
-        record["last"].append((a - one - more + fence, split, more - split * COMBINED[0]))
-    queries, heads = PROMPT
-    prompt = launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
-    starts = record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
-    for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
-        key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
-        split = (d - c) / (COMBINED[1] - COMBINED[0])
-        record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
-        once = c - split * COMBINED[0]
-        record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
-    record["exchange"] = []
-    for size in EXCHANGED:
-        # A CTA of the cluster has as many keys as that of the shorter step.
-        (cluster,) = launches(size * DECODED_KEYS[0], size, "cluster")
-        record["exchange"].append([more - one for more, one in zip(cluster, few, strict=True)])
-    return record
+    def record(self) -> dict[str, Any]:
+        """Return the costs of every draw."""
+        record: dict[str, Any] = {"name": self.kind.name, "tile": [], "combine": []}
+        few, many = (self.launches(keys, 1)[0] for keys in DECODED_KEYS)
+        joined = [self.launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
+        queries, heads = PROMPT
+        prompt = self.launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
+        starts = record["launch"] = [draw["launch_cycles"] for draw in self.maker.draws]
+        for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
+            key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
+            split = (d - c) / (COMBINED[1] - COMBINED[0])
+            record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
+            once = c - split * COMBINED[0]
+            record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
+        return record if self.kind.kernel == "pair" else record | self.joins(few)
+
+    def joins(self, few: Sequence[float]) -> dict[str, Any]:
+        """Return what CTAs with one Q tile take to join splits; ``few`` is that of few keys."""
+        # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
+        keys = DECODED_KEYS[0]
+        joining = [self.launches(keys * splits, splits, "last")[0] for splits in COMBINED]
+        # Heads of a group are rows of a query tile where Q, K and V are as deep.
+        fused = 4 if self.kind.depth == self.kind.ov_depth else 1
+        rows = TWICE // fused, 4, 1
+        (twice,) = self.launches(keys * COMBINED[0], COMBINED[0], "last", rows)
+        last = []
+        for draw, one, a, b, c in zip(self.maker.draws, few, *joining, twice, strict=True):
+            split = (b - a) / (COMBINED[1] - COMBINED[0])
+            more = c - a
+            # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
+            # has to reach the L2 first.
+            last.append((a - one - more + draw["global_latency"], split, more - split * COMBINED[0]))
+        exchange = []
+        for size in EXCHANGED:
+            # A CTA of the cluster has as many keys as that of the shorter step.
+            (cluster,) = self.launches(size * keys, size, "cluster")
+            exchange.append([more - one for more, one in zip(cluster, few, strict=True)])
+        return {"last": last, "exchange": exchange}
 
 
 def memory_rate(maker: Any) -> list[float]:
@@ -264,13 +285,14 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     for kind in DECODING:
         if kind.name in records:
             record = records[kind.name]
-            tile, combine, last = (
-                f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine", "last")
-            )
-            # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
-            exchange = tuple(accumulate((round(median(d[1:])) for d in record["exchange"]), max))
-            text += f"    DecodingRow({kind.key},\n                {tile}, {combine}, {exchange},\n"
-            text += f"                {last}),\n"
+            tile, combine = (f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine"))
+            text += f"    DecodingRow({kind.key},\n                {tile}, {combine}"
+            if "last" in record:
+                # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
+                medians = (round(median(cycles[1:])) for cycles in record["exchange"])
+                last = f"Costs{tuple(costs_of(record['last']))}"
+                text += f", {tuple(accumulate(medians, max))},\n                {last}"
+            text += "),\n"
     return text + ")  # fmt: skip\n"
 
 
@@ -317,10 +339,10 @@ def main(arguments: list[str] | None = None) -> int:
         maker.in_turn = {**IN_TURN, True: (*IN_TURN[True], FEW_TILES)}
         for kind in DECODING:
             if re.search(given.only, kind.name):
-                record = decoding(kind, maker)
+                record = Steps(kind, maker).record()
                 records[kind.name] = record | {"memory": memory_rate(maker)}
-                both = [costs_of(record[part]) for part in ("tile", "combine", "last")]
-                print(kind.name, *both, flush=True)
+                parts = [part for part in ("tile", "combine", "last") if part in record]
+                print(kind.name, *(costs_of(record[part]) for part in parts), flush=True)
                 save(records)
         for kind in KINDS:
             if re.search(given.only, kind.name):
