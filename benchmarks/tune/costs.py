@@ -75,17 +75,18 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind("2q", "bf16", 64, 64, causal=True),
-    *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
-      for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
-    *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
+    *(Kind("2q", dtype, d, v, causal=causal) for dtype in ("bf16", "fp8")
+      for d, v in ((64, 64), (96, 96), (128, 128), (192, 128)) for causal in (True, False)),
+    *(Kind("pair", dtype, d, d, causal=causal) for dtype in ("bf16", "fp8") for d in (256, 512)
+      for causal in (True, False)),
     Kind("1q", "bf16", 64, 64, causal=True),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
-"""In the order of the table. Where the softmax loop without a mask is not that with one
-(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both: with one
-Q tile too, for the two are compared."""
+"""In the order of the table. Causal launches have a row of their own, before that of both: masked
+key tiles cost more, and each scheduler hides another share of them. One Q tile has such a row only
+where its softmax loop without a mask is another (``KernelSpec.masks_apart``); how many Q tiles a CTA
+takes is compared by rows of the same launches."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
