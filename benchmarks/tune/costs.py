@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
-from sm100sim.timing.predict.launches import Band
 
 if TYPE_CHECKING:
     from benchmarks.timing.side_by_side.rows import Family
@@ -231,14 +230,6 @@ def means_of(draws: Sequence[Sequence[float]]) -> Costs:
     return costs_of(draws, mean)
 
 
-def dear_keys(record: Mapping[str, Any]) -> int:
-    """Return what ``COUNTED_KEYS`` of a dynamic CTA take where they cost most beside those of a CTA
-    for every query tile, of all draws but a twentieth."""
-    pairs = zip(record["tile"][1:], record["dynamic"][1:], strict=True)
-    most = Band.of([key / of_tile for (*_, of_tile), (*_, key) in pairs]).high
-    return round(most * means_of(record["tile"]).per_keys)
-
-
 def of_kind(kind: Kind) -> tuple[str, ...]:
     """Return the schedulers that are predicted: with one Q tile not the last."""
     return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
@@ -257,8 +248,6 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             record = records[kind.name]
             known = [means_of(record[s]) for s in SCHEDULERS if s in record]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in known)
-            if "dynamic" in record:
-                told += f",\n                 dear_keys={dear_keys(record)}"
             told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"

@@ -48,14 +48,8 @@ CLEAR: Final = 0.9
 CLEAR_EXACTLY: Final = 0.95
 """That share where both were made of launches with a mask, so that masked key tiles count."""
 AHEAD: Final = 0.97
-"""Query tiles are handed out where that is predicted to take less than this share of a CTA for each
-and the next share of persistent ones. What a key costs differs by so much between kernels whose
-loops are the same."""
-AHEAD_OF_TURNS: Final = 0.98
-"""Executed launches that the table had between both shares of persistent CTAs took 0.93 to 0.98."""
-AHEAD_BY_TILES: Final = 0.99
-"""That share of a CTA for every query tile where keys count with what they cost at most: the order
-is the same, so what is left is what query tiles cost, which no loop changes."""
+"""Packed query tiles are handed out where a key is predicted to take no more than others over this.
+What it costs differs by so much between kernels whose loops are the same."""
 SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
@@ -255,16 +249,12 @@ def _choice_with_a_mask(
     each scheduler as it is."""
     order = HandedOrder.of(spec, sizes, keeps_short=False)
     tile, persistent = load.handed_cycles(row.tile, order), load.turns_cycles(row.persistent)
-    best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
-    if row.dynamic is None:
-        return SchedulerChoice(best, tile, persistent)
-    order = HandedOrder.of(spec, sizes, keeps_short=True)
-    dynamic = load.handed_cycles(row.dynamic, order)
-    at_most = load.handed_cycles(row.dynamic._replace(per_keys=row.dear_keys), order)
-    is_ahead = dynamic < AHEAD * tile or at_most < AHEAD_BY_TILES * tile
-    if is_ahead and dynamic < AHEAD_OF_TURNS * persistent:
-        best = Scheduler.DYNAMIC
-    return SchedulerChoice(best, tile, persistent, dynamic)
+    found = {Scheduler.TILE: tile, Scheduler.PERSISTENT: persistent}
+    if row.dynamic is not None:
+        order = HandedOrder.of(spec, sizes, keeps_short=True)
+        found[Scheduler.DYNAMIC] = load.handed_cycles(row.dynamic, order)
+    best = min(found, key=lambda scheduler: found[scheduler])
+    return SchedulerChoice(best, tile, persistent, found.get(Scheduler.DYNAMIC, 0))
 
 
 def is_empty(sizes: AttentionSizes) -> bool:
