@@ -19,9 +19,9 @@ from ..spec.kernel_spec import KernelSpec
 from .launch import AttentionSizes, bytes_of_head
 from .tiles import TileShape, heads_of_section, kept_tiles
 
-PLACED: Final = 8
-"""Query tiles of a place that are followed, the last ones; after those before all places are
-taken to end at once."""
+FOLLOWED: Final = 32
+"""Query tiles of a place that are followed, the last ones; those before are taken to end at once in
+all places."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class HandedOrder:
         Args:
             loads: what each query tile of a head takes, the longest first. places: that take them.
         """
-        most, front = PLACED * places, len(loads) - self.kept
+        most, front = FOLLOWED * places, len(loads) - self.kept
         of_section = [load for load in loads[:front] for _ in range(self.section)]
         kept = [load for load in loads[front:] for _ in range(self.heads)]
         sections = ceil_div(max(0, most - len(kept)), max(1, len(of_section)))

@@ -30,7 +30,7 @@ from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
-from .handed import PLACED, HandedOrder
+from .handed import HandedOrder
 from .launch import AttentionSizes
 from .selection import LONG_PROMPT, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
@@ -52,6 +52,8 @@ AHEAD: Final = 0.97
 What it costs differs by so much between kernels whose loops are the same."""
 SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
+PLACED: Final = 8
+"""Query tiles of a place up to which their order is followed."""
 UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
 """Rows of kernels without a mask."""
 
