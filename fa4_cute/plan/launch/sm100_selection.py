@@ -50,6 +50,10 @@ CLEAR_EXACTLY: Final = 0.95
 AHEAD: Final = 0.97
 """Packed query tiles are handed out where a key is predicted to take no more than others over this.
 What it costs differs by so much between kernels whose loops are the same."""
+AHEAD_OF_TURNS: Final = 0.99
+"""Query tiles that differ are handed out where that is predicted to take less than this share of a
+fixed order: start and query tile of persistent CTAs are told apart by a fit that is off by about a
+hundredth."""
 SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 PLACED: Final = 8
@@ -251,12 +255,14 @@ def _choice_with_a_mask(
     each scheduler as it is."""
     order = HandedOrder.of(spec, sizes, keeps_short=False)
     tile, persistent = load.handed_cycles(row.tile, order), load.turns_cycles(row.persistent)
-    found = {Scheduler.TILE: tile, Scheduler.PERSISTENT: persistent}
-    if row.dynamic is not None:
-        order = HandedOrder.of(spec, sizes, keeps_short=True)
-        found[Scheduler.DYNAMIC] = load.handed_cycles(row.dynamic, order)
-    best = min(found, key=lambda scheduler: found[scheduler])
-    return SchedulerChoice(best, tile, persistent, found.get(Scheduler.DYNAMIC, 0))
+    best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
+    if row.dynamic is None:
+        return SchedulerChoice(best, tile, persistent)
+    order = HandedOrder.of(spec, sizes, keeps_short=True)
+    dynamic = load.handed_cycles(row.dynamic, order)
+    if dynamic < min(tile, AHEAD_OF_TURNS * persistent):
+        best = Scheduler.DYNAMIC
+    return SchedulerChoice(best, tile, persistent, dynamic)
 
 
 def is_empty(sizes: AttentionSizes) -> bool:
