@@ -67,6 +67,8 @@ def questions(gpcs: Groups) -> tuple[Sharing, ...]:
           for tile, a in tiles),
         Sharing("every SM its own", WIDE, by_groups(who["every SM its own"]), True,
                 groups=1, columns=256),
+        *(Sharing("alone", tile, (((0, 0),),), slots=slots) for tile in ((64, 64), WIDE)
+          for slots in (1, 4)),
     )  # fmt: skip
 
 
