@@ -82,8 +82,7 @@ class Asked:
         requests: number of the rows of each request, by SM, step and place in the step.
         slots: of the ring. pace: cycles between steps where data come fast enough. work: cycles of
             products that follow each step and leave its slot free when they end.
-        resident: entries that are of one SM: every so many-th, of as many SMs as there then are.
-            They take turns at its port and, product after product, at its tensor core.
+        resident: entries that are of one SM.
     """
 
     group: Sequence[int]
@@ -115,8 +114,6 @@ class Together:
         """Set up; nothing has been asked for."""
         self._asked, self._machine = asked, machine
         sms, steps, self._each = asked.requests.shape
-        self._of = [k % (sms // asked.resident) for k in range(sms)]
-        self._port = [0.0] * sms
         self._steps, self._order = steps, count()
         self._ends = np.full((sms, steps), np.inf)
         self._left = np.full((sms, steps), self._each).tolist()
@@ -165,11 +162,8 @@ class Together:
             if step >= self._asked.slots:
                 self._due[sm] += self._asked.pace
         self._next[sm] += 1
-        port = self._of[sm]
-        begin = max(now, self._port[port])
-        self._port[port] = begin + self._machine.rows * self._machine.row_cycles
-        self._send(begin, sm, step, self._rows[sm][self._next[sm] - 1])
-        self._at(self._port[port], sm, -1, -1)
+        self._send(now, sm, step, self._rows[sm][self._next[sm] - 1])
+        self._at(now + self._machine.rows * self._machine.row_cycles, sm, -1, -1)
 
     def _ready(self, now: float, sm: int, step: int) -> float:
         """When a step may be asked for; infinite where that is not known yet."""
@@ -202,9 +196,8 @@ class Together:
         self._left[sm][step] -= 1
         if self._left[sm][step]:
             return
-        core = self._of[sm]
-        self._worked[core] = max(self._worked[core], now) + self._asked.work
-        self._ends[sm, step] = self._worked[core] if self._asked.work else now
+        self._worked[sm] = max(self._worked[sm], now) + self._asked.work
+        self._ends[sm, step] = self._worked[sm] if self._asked.work else now
         if self._waits[sm]:
             self._waits[sm] = False
             self._at(now, sm, -1, -1)

@@ -71,7 +71,7 @@ class Product:
     Attributes:
         name: of the counters. tile: rows and columns. slots: of the ring.
         order: of tiles: "quack"; "groups", eight blocks of A first; "columns", all of A.
-        resident: CTAs of an SM; they take turns at its port and tensor core.
+        resident: CTAs of an SM; each is followed as if it had a port of its own.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Product:
     @property
     def work(self) -> float:
         """Cycles of a step's products: 64 columns of A and B, 4 of 16, of 64 rows each."""
-        return 4 * self.tile[0] / 64 * self.tile[1] / 2
+        return 4 * self.tile[0] / 64 * self.tile[1] / 2 * self.resident
 
     @property
     def asks(self) -> float:
         """Bytes a cycle of an SM where nothing but products takes time."""
-        return sum(self.tile) * ROW_BYTES / self.work
+        return sum(self.tile) * ROW_BYTES * self.resident / self.work
 
     @property
     def table(self) -> Table:
