@@ -14,12 +14,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
 
-from benchmarks.timing.cycles import Stamps
 from benchmarks.timing.questions import SMS
 from benchmarks.timing.sharing.__main__ import gpcs_of
 from benchmarks.timing.sharing.operands import (
@@ -31,6 +29,9 @@ from benchmarks.timing.sharing.operands import (
 )
 from benchmarks.timing.sharing.skews import Groups
 from testing.hardware.device import Device
+
+if TYPE_CHECKING:
+    from benchmarks.timing.cycles import Stamps
 
 WIDE: Final = (128, 128)
 HEAT: Final = 120
@@ -94,6 +95,8 @@ class Around:
 
 def heater() -> Callable[[], None]:
     """Products of random numbers, one after the other."""
+    import torch
+
     a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
 
     def heat() -> None:
@@ -124,6 +127,10 @@ def answers(device: Device, stamps: Stamps, asked: tuple[Sharing, ...]) -> Itera
 
 def main(path: str) -> None:
     """Ask, or launch each once."""
+    import torch
+
+    from benchmarks.timing.cycles import Stamps
+
     torch.zeros(1, device="cuda")
     device = Device()
     gpcs = gpcs_of(device)
