@@ -1,7 +1,7 @@
 """What leaves the L2 while the SMs' clock is low: rows of own SMs and shared ones, cool and hot.
 
-    python -m benchmarks.timing.sharing.paces OUT.json        on a machine with a Hopper GPU and torch
-    python -m benchmarks.timing.sharing.paces --bare          each launch once, for a profiler
+    python -m benchmarks.timing.sharing.paces OUT.json     on a Hopper GPU, with torch
+    python -m benchmarks.timing.sharing.paces --bare       each launch once, for a profiler
 
 The same micro-kernels as in `operands`, on a GPU that did nothing before and behind products that
 take much power: the driver then lowers the clock of SMs. If the L2 has a clock of its own, SMs get
@@ -50,13 +50,14 @@ def questions(gpcs: Groups) -> tuple[Sharing, ...]:
     """Rows of one SM, of SMs of one GPC, of SMs of several; tiles in orders of kernels."""
     halves = [gpc[k::2] for gpc in gpcs for k in range(2)]
     pairs = [gpc[k : k + 2] for gpc in gpcs for k in range(0, len(gpc), 2)]
+    fours = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)]
     who = {
         "every SM its own": across(gpcs, 1),
         **{f"one SM of each of {n} GPCs the same": across(gpcs, n) for n in (2, 4, 8)},
         "neighbours the same": pairs,
         "half a GPC the same": halves,
         "a GPC the same": gpcs,
-        "pairs of two GPCs the same": [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)],
+        "four SMs the same": fours,
         "all the same": [[sm for gpc in gpcs for sm in gpc]],
     }
     tiles = (((128, 64), True), ((64, 128), False), (WIDE, True))
@@ -85,7 +86,7 @@ class Around:
         """All else is the driver's."""
         return getattr(self._cu, name)
 
-    def cuLaunchKernelEx(self, *arguments: Any) -> Any:  # noqa: N802  the driver's name
+    def cuLaunchKernelEx(self, *arguments: Any) -> Any:
         """Launch, and keep the MHz at which it passed."""
         status = []
         launch = self._cu.cuLaunchKernelEx
