@@ -63,11 +63,11 @@ def streams(path: Path = MEASURED) -> Streams:
 
 def told(measured: Streams) -> Memory:
     """Fit reads and writes; what torch's sum takes besides is not memory's and is left out."""
-    sizes, cycles = (np.array(x, float) for x in zip(*sorted(measured["write"].items())))
+    sizes, cycles = np.array(sorted(measured["write"].items()), float).T
     large = sizes >= LARGE
     write = float(np.polyfit(sizes[large], cycles[large], 1)[0])
     begin = float((cycles - write * sizes).mean())
-    sizes, cycles = (np.array(x, float) for x in zip(*sorted(measured["read"].items())))
+    sizes, cycles = np.array(sorted(measured["read"].items()), float).T
     best = None
     for gone in RANGE:
         terms = np.stack([np.ones_like(sizes), sizes, 1 - np.exp(-sizes / gone)], 1)

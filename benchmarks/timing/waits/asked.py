@@ -27,7 +27,6 @@ from benchmarks.hopper.times.recorded import Recorded, save
 from benchmarks.timing.judges.cases import FA4, OURS, QUACK, Attention, Case
 from benchmarks.timing.judges.launches import (
     ARCH,
-    SMS,
     alike,
     asked_for,
     begin,
@@ -37,6 +36,7 @@ from benchmarks.timing.judges.launches import (
     tensors_of,
     triton_ptxas,
 )
+from benchmarks.timing.judges.our_variants import SMS
 from benchmarks.timing.waits.cases import WAITED, Uneven
 from benchmarks.timing.waits.records import RECORDS, WAITS, WORDS, Record, Waits, counted, decoded
 from benchmarks.timing.waits.rewrite import KINDS, rewritten
