@@ -23,6 +23,8 @@ from .progress import START, Progress, counted
 from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
+FACTOR_BYTES = WARP_GROUP_THREADS * DType.FP32.size
+"""Shared bytes of the correction factors of a chain."""
 UNDECODED: Any = None
 """Stands for the work of a context before its role has decoded it."""
 
@@ -225,6 +227,6 @@ def place_of_p(ctx: KernelContext, chain: int, tile: Int32) -> Int32 | int:
 def factor_address(ctx: KernelContext, chain: int) -> Int32:
     """Return the shared address of the calling row's correction factor of ``chain``."""
     if ctx.own_factor is not None:
-        return ctx.own_factor + chain * WARP_GROUP_THREADS * DType.FP32.size
+        return ctx.own_factor + chain * FACTOR_BYTES
     row = row_in_group() + chain * WARP_GROUP_THREADS
     return ctx.smem.correction_smem() + row * DType.FP32.size
