@@ -90,11 +90,11 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   takes 1,012 cycles, 396 in the machine before, 1,037 now; with three stages 93, 54 and 75. The
   GEMMs are within 5 % by boxes now.
 * **Triton's GEMM 128 × 256 by boxes with 3 and 4 stages**, of 13 pairs the one that is turned
-  round: the chip needs 1.1 % less with 4, the machine 0.2 % more. **Found**: three slots hide what the
-  machine has for memory, 673 cycles, and not the 886 that a probe of a GEMM's rows has (8 SMs in a
-  row the same A, `sharing/cold.py`). With 886 the machine has 297,287 and 289,479 cycles, in the
-  chip's order (298,124 and 294,748); 764 changes nothing. It is no rule: with two stages 128 × 128
-  would be 7 % slow (0 % with 764), so what is waited for depends on who shares.
+  round: the chip needs 1.1 % less with 4, the machine 0.2 % more. **Found**: three slots hide what
+  the machine has for memory, 673 cycles, and not the 886 that a probe of a GEMM's rows has (8 SMs
+  in a row the same A, `sharing/cold.py`). With 886 the machine has 297,287 and 289,479 cycles, in
+  the chip's order (298,124 and 294,748); 764 changes nothing. It is no rule: with two stages 128 ×
+  128 would be 7 % slow (0 % with 764), so what is waited for depends on who shares.
 * **Triton's attention of 8 warps**, +3 to +13 %. **Found**: who of a head begins in a later wave
   finds its rows in the L2. An SM holds one CTA of these (that CTAs take turns on an SM, as was
   thought, is refuted). 132 SMs take 8.25 heads of 16 CTAs at once, and the machine lets each CTA
@@ -148,8 +148,9 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   section of heads, 16 of 80 where others have 32, had the tiles of a whole one: 96 CTAs of each of
   the eight longest and 64 of the others, where each has 80. FlashAttention-4's scheduler divides by
   the heads that are left, and CTAs on the chip have the lengths that it says
-  (`waits/h200_odd.json`). Mended since the predictions above: with 512, 1,024 and 2,048 keys 192/128 would be -3.8, -0.5 and +2.4 % (-0.1,
-  +4.1, +8.6), d96 -5.1, -3.2 and -1.6 % (-2.1, +2.6, +6.8). No other case has such a section.
+  (`waits/h200_odd.json`). Mended since the predictions above: with 512, 1,024 and 2,048 keys
+  192/128 would be -3.8, -0.5 and +2.4 % (-0.1, +4.1, +8.6), d96 -5.1, -3.2 and -1.6 % (-2.1, +2.6,
+  +6.8). No other case has such a section.
 * **The order of this package's d64 variants**, tau 0.80: 2 stages are 1.2 % faster than the usual
   number with one tile a CTA, and 0.7 % slower in the machine. **Found** where: a CTA's first wait,
   for Q and K, is 160 to 215 cycles shorter with 2 stages and its first products 10 to 80, of 25,000
