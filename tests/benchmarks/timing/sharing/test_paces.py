@@ -55,7 +55,8 @@ def test_a_launch_lies_between_two_readings() -> None:
             seen.append("reading")
             return 100.0, 1500.0
 
-    around = Around(Driver(), Clocks())  # type: ignore[arg-type]
+    clocks: Any = Clocks()
+    around = Around(Driver(), clocks)
     around.before = lambda: seen.append("heat")
     assert around.cuLaunchKernelEx(1, 2) == (0,)
     assert seen == ["heat", "reading", "launch", "reading"]
