@@ -88,7 +88,6 @@ programs: $(STAMP)  ## published programs of others, from copies in .venv-progra
 originals: $(STAMP)  ## Modular's own kernels beside ours (1.4 GB, an hour of compilation); ONLY='MLA decode' takes some
 	$(BIN)/python -m benchmarks.originals --install --only '$(value ONLY)'
 
-wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist, and their sizes
 	$(BIN)/python -m build --outdir dist sm100sim
 	$(BIN)/python -m build --outdir dist .

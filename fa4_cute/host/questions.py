@@ -239,8 +239,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
     decisions = (choice.query_tiles, choice.scheduler, choice.key_splits, choice.split)
     lines += [decision.text for decision in decisions if decision]
-    lines.append(choice.spec.config.describe())
-    lines += _feature_lines(choice)
+    lines += [choice.spec.config.describe(), *_feature_lines(choice)]
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
     else:
@@ -248,6 +247,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
             choice.spec, problem.sizes, problem.scale, choice.num_splits, problem.sms
         )
         lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
+        lines += choice.whole_keys(problem, plan.grid)
     lines.append(choice.spec.schedule.describe())
     return "\n".join(lines)
 

@@ -146,7 +146,8 @@ def _profiled(given: argparse.Namespace) -> tuple[int, list[KernelProfile]]:
     selected = [one for one in launches if any(one.request is r for r in chosen.taken)]
     if not selected:
         names = ", ".join(dict.fromkeys(one.request.kernel for one in launches)) or "none"
-        said = f"nothing to profile in {given.target}; kernels that it launched: {names}"
+        how = f", which ended with exit code {ended}" if ended != CLEAN else ""
+        said = f"nothing to profile in {given.target}{how}; kernels that it launched: {names}"
         print(f"sm100sim: {said}", file=sys.stderr)
     found, all_well = _profiles(selected, kept, given)
     return code or (CLEAN if all_well else UNPROVEN), found

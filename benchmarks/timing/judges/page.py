@@ -3,9 +3,10 @@
     python -m benchmarks.timing.judges.page docs/timing_cycles.md [MEASURED.json] \\
         [PREDICTED.json] [LATER.json]
 
-Measured: what `benchmarks.timing.cycles` wrote. Predicted: `benchmarks.timing.judges.predictions`,
-which must be older. What `later.json` of that folder has, where there is one, was made with rules
-and values that came after the measurement, and stands apart.
+Measured: what `benchmarks.timing.cycles` wrote, `measured.json` of that folder unless another is
+named. Predicted: `benchmarks.timing.judges.predictions`, which must be older. What `later.json` of
+that folder has, where there is one, was made with rules and values that came after the measurement,
+and stands apart.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks.timing.judges.reasons import REASONS
 
 FEWEST_TO_MOST: Final = range(1, 5)
 TARGET, WORST = 0.05, 0.12
+MEASURED: Final = PREDICTED.with_name("measured.json")
 LATER: Final = PREDICTED.with_name("later.json")
 
 
@@ -224,10 +226,10 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) not in FEWEST_TO_MOST:
         print(__doc__, file=sys.stderr)
         return 64
-    measured = json.loads(Path(arguments[1]).read_text()) if len(arguments) > 1 else {}
+    given = [Path(name) for name in arguments[1:]]
+    taken, first, later = (*given, *(MEASURED, PREDICTED, LATER)[len(given) :])
+    measured = json.loads(taken.read_text())
     rows = measured.get("rows", ())
-    given = [Path(name) for name in arguments[2:]]
-    first, later = (*given, *(PREDICTED, LATER)[len(given) :])
     cases, failed = joined(json.loads(first.read_text()), rows)
     again, _ = joined(json.loads(later.read_text()), rows) if later.is_file() else ([], [])
     Path(arguments[0]).write_text(page(cases, failed, measured.get("card", {}), again))

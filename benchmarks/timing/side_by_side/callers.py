@@ -130,13 +130,17 @@ def settled(column: Column, problem: Problem) -> Column:
     """
     if column.runner != "fa4_cute":
         return column
+    return _insisting(column, require(choose(_posed(problem, Features()))).spec)
+
+
+def _posed(problem: Problem, features: Features) -> Posed:
+    """Return a problem in this package's words."""
     dtype = "float8_e4m3fn" if problem.dtype == "fp8" else problem.dtype
-    posed = Posed(
+    return Posed(
         dtype_name(dtype), problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
         problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
+        features=features,
     )  # fmt: skip
-    spec = require(choose(posed)).spec
-    return _insisting(column, spec)
 
 
 def _insisting(column: Column, spec: AttentionSpec) -> Column:
@@ -151,12 +155,7 @@ def chosen(column: Column, problem: Problem) -> Column:
     """Return a column of this package with the scheduler that packed sequences get by default."""
     if column.runner != "fa4_cute":
         return column
-    posed = Posed(
-        problem.dtype, problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
-        problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
-        features=Features(ragged_q=True, ragged_k=True),
-    )  # fmt: skip
-    spec = require(choose(posed)).spec
+    spec = require(choose(_posed(problem, Features(ragged_q=True, ragged_k=True)))).spec
     return _insisting(column, spec) if spec.variant.is_dynamic else column
 
 
@@ -167,11 +166,7 @@ def joined_after(column: Column, problem: Problem) -> int:
     """
     if column.runner != "fa4_cute" or not problem.page or column.options:
         return 0
-    posed = Posed(
-        dtype_name(problem.dtype), problem.batch, problem.seqlen_q, problem.seqlen_k,
-        problem.heads, problem.heads_kv, problem.head_dim, problem.head_dim_v,
-        causal=problem.causal, features=Features(used_k=True, page_size=problem.page),
-    )  # fmt: skip
+    posed = _posed(problem, Features(used_k=True, page_size=problem.page))
     choice = require(choose(posed))
     return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms)
 

@@ -69,6 +69,11 @@ NOT_RUN: Final = {
     "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
     "FA4 with `FA_CLC=1`, packed with 8/8 heads, over pages of 64, dense without a mask, for pairs":
     "it does not honour the switch there",
+    "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
+    "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
+    "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "
+    "`attention/fmha` (32, 64, 128; 192/128 in fp8 only), which runs and is right "
+    "([foreign_kernels.md](foreign_kernels.md))",
 }
 """Columns that the page should have, and why it does not."""
 

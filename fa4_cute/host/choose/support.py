@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any, Final
 
 from ...plan.config.reduce_scatter import MAX_CLUSTER
@@ -20,8 +21,9 @@ from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import TileChoice
 from ...plan.launch.sm100_selection import SchedulerChoice
+from ...plan.launch.sm100_splits import SPLIT_KEYS
 from ...plan.launch.split_selection import SplitChoice
-from ...plan.masks.masks import terms
+from ...plan.masks.masks import CAUSAL, NULL, terms
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import MAX_SPLITS
 from ...plan.spec.depth512_spec import Depth512Spec
@@ -82,6 +84,21 @@ class Choice:
     key_splits: KeySplits | None = None
     num_splits: int = 1
     scheduler: SchedulerChoice | None = None
+
+    def whole_keys(self, problem: Problem, grid: tuple[int, ...]) -> tuple[str, ...]:
+        """Return a line where keys are whole though most SMs idle and a caller could split them.
+
+        Predictions choose splits for some kernels only; of others nobody would hear otherwise.
+        """
+        features, sms, num_ctas = problem.features, problem.sms, prod(grid)
+        is_open = features.num_splits is None and problem.num_qo is None and not self.key_splits
+        many_keys = self.spec.variant.mask in (NULL, CAUSAL) and problem.seqlen_k >= SPLIT_KEYS
+        if not (is_open and many_keys and 2 * num_ctas <= sms):
+            return ()
+        return (
+            f"keys are whole: {num_ctas} CTAs leave {sms - num_ctas} of {sms} SMs without work, "
+            "but no prediction chooses splits here; num_splits= shares keys among more CTAs",
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -41,6 +41,8 @@ executed launches those that the table had at 0.94 and less took 0.85 to 0.95, w
 1.01; one that it had at 0.995 up to 1.04."""
 LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
+SPLIT_KEYS: Final = 2 * LEAST_KEYS
+"""From so many keys on they may be split."""
 FEW_SPLITS: Final = 8
 """Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
@@ -173,7 +175,7 @@ def choose_blackwell_splits(
         if units > num_sms or not _knows_lengths(spec.variant):
             return None
         worth = CLEAR
-    if most < 2:
+    if sizes.seqlen_k < SPLIT_KEYS:
         return None
     even, few = split_candidates(units, num_sms, most), range(2, min(FEW_SPLITS, most) + 1)
     found = {count: load.cycles(count) for count in {*even, *few}}

@@ -11,13 +11,19 @@ from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
-from ..masks.masks import NULL
+from ..masks.masks import CAUSAL, NULL
 from .combine_spec import CombineSpec
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
-from .register_tuning import attention_schedule, choices_for, is_plain, most_keys
+from .register_tuning import (
+    attention_schedule,
+    choices_for,
+    is_plain,
+    is_plain_in_any_order,
+    most_keys,
+)
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -206,6 +212,18 @@ class KernelSpec(CommonSpec):
         if config.qkv_dtype_size == 1:
             return is_persistent
         return config.qk_depth <= HOLDING_DEPTH and not is_persistent
+
+    @property
+    def holds_factor_address(self) -> bool:
+        """Whether the address of a row's correction factor stays in a register.
+
+        Else each key tile asks for the thread's number between its maxima and its exponentials.
+        It is held where that is predicted to win: by dynamic CTAs of dense sequences whose P
+        crosses, with a causal mask and 16-bit operands. Without a mask persistent ones get slower.
+        """
+        config, variant = self.config, self.variant
+        is_dense = is_plain_in_any_order(variant) and variant.mask == CAUSAL
+        return config.crosses and config.qkv_dtype_size > 1 and variant.is_dynamic and is_dense
 
     @property
     def decodes_briefly(self) -> bool:

@@ -226,7 +226,7 @@ def _roles(one: _Side, other: _Side) -> tuple[Difference, ...]:
 
 
 def pairs_of_roles(first: KernelProfile, second: KernelProfile) -> list[tuple[Role, Role]]:
-    """Return roles of one given name and, for the others of the first, those most like them.
+    """Return roles of one given name and, of the others, those most alike; each stands once.
 
     Likeness is the cosine of the numbers of opcodes; below `SIMILAR` a role has no counterpart.
     """
@@ -234,11 +234,11 @@ def pairs_of_roles(first: KernelProfile, second: KernelProfile) -> list[tuple[Ro
     pairs = [(a, names[a.name]) for a in first.roles if a.named and a.name in names]
     left = [role for role in first.roles if role not in [pair[0] for pair in pairs]]
     right = [role for role in second.roles if role not in [pair[1] for pair in pairs]]
-    for role in left:
-        alike = [(_alike(first.detail, role, second.detail, b), k) for k, b in enumerate(right)]
-        likeness, k = max(alike, default=(0.0, 0))
-        if likeness >= SIMILAR:
-            pairs.append((role, right[k]))
+    alike = [(_alike(first.detail, a, second.detail, b), a, b) for a in left for b in right]
+    for likeness, a, b in sorted(alike, key=lambda one: -one[0]):
+        taken = any(a is role or b is other for role, other in pairs)
+        if likeness >= SIMILAR and not taken:
+            pairs.append((a, b))
     return pairs
 
 

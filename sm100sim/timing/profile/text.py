@@ -25,7 +25,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "mbarrier": "mbarrier",
     "named barrier": "named barrier",
     "cluster barrier": "barrier of the cluster",
-    "tensor": "result of a wgmma",
+    "tensor": "registers of an MMA",
     "tmem": "Tensor Memory",
     "shared": "shared memory",
     "global": "global memory",

@@ -73,3 +73,17 @@ def test_the_ratios_of_the_page_are_those_of_the_records() -> None:
     assert blackwell.with_ratios(text) == text
     assert all(f"| {claim.name} | " in text for claim in CLAIMS)
     assert all(f"| {name} | {step} |" in text for name, step in ladder.STEPS.items())
+
+
+SOURCES = (
+    "issue 2701", "report of July 2026", "2741", "2738", "2455", "2461", "2488", "2642", "2316",
+    "flash-attention 131", "2729", "407", "517", "1521", "1591", "1654", "2799", "3395", "3590",
+    "2280", "cudnn-frontend", "TIRx-kernels", "2605", "2869", "learn-cuda", "ThunderKittens",
+    "Modular's matmul", "TIRx course", "CUTLASS's", "FROST", "TLX", "cuBLAS",
+)  # fmt: skip
+"""Who published times of kernels on a B200 or its sisters, as far as this project knows."""
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_published_source_has_a_row_or_a_reason(source: str) -> None:
+    assert source in Path("docs/timing_blackwell.md").read_text()

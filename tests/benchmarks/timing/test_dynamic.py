@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import rows
-from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen
+from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen, joined_after
 from benchmarks.timing.side_by_side.claimed import SMALL, Handed, handed_out, solved
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
@@ -141,3 +141,12 @@ def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
     assert takes_over(chosen(ours, causal))
     assert chosen(ours, replace(causal, causal=False)) is ours
     assert chosen(replace(ours, runner="FA4"), causal).options == ()
+
+
+def test_fp8_columns_are_asked_in_the_words_of_this_package() -> None:
+    ours = Column("ours", OURS, CUDA12)
+    packed = Problem("packed", 6, 4096, 4096, 8, 8, 128, 128, causal=True, packed=True)
+    assert chosen(ours, replace(packed, dtype="fp8")) is not None
+    step = Problem("paged", 4, 1, 16384, 32, 8, 128, 128, page=64)
+    assert joined_after(ours, step) > 0
+    assert joined_after(ours, replace(step, dtype="fp8")) == 0  # keys are whole

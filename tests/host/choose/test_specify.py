@@ -1,9 +1,11 @@
-"""What follows from sizes: the Hopper kernel for few rows, and splits of its keys."""
+"""What follows from sizes: the Hopper kernel for few rows, and splits of keys."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 import fa4_cute
 from fa4_cute.host.ask.features import Features
@@ -71,6 +73,41 @@ def test_blackwell_leaves_other_keys_whole() -> None:
         found = decoding(**{"arch": "sm_100a", **change})
         assert (found.num_splits, found.key_splits) == (1, None)
         assert not found.spec.variant.splits_keys
+
+
+@pytest.mark.parametrize(
+    ("change", "ctas"),
+    [
+        ({"dtype": "fp8_e4m3"}, 4),
+        ({"head_dim": 192, "head_dim_v": 128}, 16),
+        ({"head_dim": 256}, 8),
+        ({"softcap": 30.0, "page_size": 64}, 4),
+    ],
+)
+def test_explain_says_where_keys_stay_whole_for_want_of_a_prediction(
+    change: dict[str, Any], ctas: int
+) -> None:
+    step = {"head_dim": 128, "heads_q": 8, "heads_k": 2, "seqlen_k": 4096, "batch": 2, **change}
+    told = f"keys are whole: {ctas} CTAs leave {148 - ctas} of 148 SMs without work"
+    assert told in fa4_cute.explain(**step)
+    for other in (
+        {"num_splits": 1},
+        {"num_qo": 1} if step["head_dim"] < 256 else {"num_splits": 2},
+        {"seqlen_k": 2047},
+        {"batch": 40},
+        {"window_size": (255, 0)},
+    ):
+        assert "keys are whole" not in fa4_cute.explain(**{**step, **other})
+
+
+def test_explain_says_nothing_of_whole_keys_where_a_prediction_chose() -> None:
+    for arch in ("sm_90a", "sm_100a"):
+        for batch in (1, 64):
+            text = fa4_cute.explain(
+                head_dim=128, heads_q=8, heads_k=2, seqlen_k=4096, batch=batch, arch=arch
+            )
+            assert "of the keys: " in text
+            assert "keys are whole" not in text
 
 
 def test_many_keys_have_a_tile_of_their_own_on_hopper() -> None:

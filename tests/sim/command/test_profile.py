@@ -68,6 +68,9 @@ def test_a_program_without_a_kernel_is_told_so(
     assert "nothing to profile in idle.py; kernels that it launched: none" in said
     assert main([*WORDS, "--kernel-name", "other*"]) == 3
     assert "kernels that it launched: reverse" in capsys.readouterr().err
+    Path("failing.py").write_text("raise SystemExit(7)\n")
+    assert main(["profile", "failing.py"]) == 3
+    assert "in failing.py, which ended with exit code 7; kernels" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ LEAST: Final = 0.25
 """Part of a piece that something must fill to be shown."""
 COLOURS: Final = {
     "runs": "#3b6ea5", "issue slot": "#f28e2b", "pipe": "#edc948", "mbarrier": "#e6e6e6",
-    "barrier": "#cfcfcf", "wgmma": "#b9a3c9", "TMEM": "#9c755f", "MUFU": "#e15759",
+    "barrier": "#cfcfcf", "MMA registers": "#b9a3c9", "TMEM": "#9c755f", "MUFU": "#e15759",
     "memory": "#76b7b2", "code": "#ff9da7", "other": "#bab0ac",
 }  # fmt: skip
 PALETTE: Final = (

@@ -25,7 +25,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "pipe": ("pipe", "queue"),
     "mbarrier": ("mbarrier",),
     "barrier": ("named barrier", "cluster barrier"),
-    "wgmma": ("tensor",),
+    "MMA registers": ("tensor",),
     "TMEM": ("tmem",),
     "MUFU": ("mufu",),
     "memory": ("shared", "global", "copy"),
