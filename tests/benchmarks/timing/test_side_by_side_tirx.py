@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.timing.side_by_side import rows, spread, tirx
 from benchmarks.timing.side_by_side.callers import TIRX, Declined, records
+from benchmarks.timing.side_by_side.extents import Layout
 
 CAUSAL = rows.Family((128, 128), True).problem(2048, 4)
 FULL = replace(CAUSAL, causal=False)
@@ -86,6 +87,6 @@ def test_a_level_travels_with_the_ptx(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_its_longest_tiles_come_first_over_the_heads_that_fit_the_l2() -> None:
     extent = spread.extent_of(CAUSAL, "TIRx")
     assert extent.section == 32  # a head's keys and values: 1 MiB
-    layout = spread.Layout(256, 1, persistent=False, order="sections", runner="TIRx")
+    layout = Layout(256, 1, persistent=False, order="sections", runner="TIRx")
     assert extent.tiles(layout)[:33] == [2048] * 32 + [1792]
     assert not spread.in_a_row(TIRX)
