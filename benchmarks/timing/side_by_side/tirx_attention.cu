@@ -22,10 +22,9 @@ static CUtensorMap map_of(void *place, int length, int heads) {
   cuuint64_t sizes[3] = {DIM / 2, (cuuint64_t)length, (cuuint64_t)heads * 2};
   cuuint64_t strides[2] = {(cuuint64_t)heads * DIM * 2, DIM};
   cuuint32_t box[3] = {DIM / 2, ROWS, 2}, each[3] = {1, 1, 1};
-  if (cuTensorMapEncodeTiled(
-          &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, place, sizes, strides, box, each,
-          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-          CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)) {
+  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, place, sizes, strides, box, each,
+                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)) {
     exit(3);
   }
   return map;
@@ -33,7 +32,8 @@ static CUtensorMap map_of(void *place, int length, int heads) {
 
 static void kept(const char *folder, char name, const std::vector<half> &values) {
   FILE *file = fopen((std::string(folder) + "/" + name).c_str(), "wb");
-  if (!file || fwrite(values.data(), sizeof(half), values.size(), file) != values.size()) exit(4);
+  if (!file || fwrite(values.data(), sizeof(half), values.size(), file) != values.size())
+    exit(4);
   fclose(file);
 }
 
@@ -43,20 +43,26 @@ int main(int count, char **words) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::vector<half> some(1 << 16), values((size_t)length * heads * DIM);
-  for (half &value : some) value = __float2half(normal(random));
-  void *tensors[4];  // q, k, v, o
+  for (half &value : some)
+    value = __float2half(normal(random));
+  void *tensors[4]; // q, k, v, o
   for (int i = 0; i < 4; i++) {
-    for (half &value : values) value = i == 3 ? __float2half(0.f) : some[random() % some.size()];
-    if (cudaMalloc(&tensors[i], values.size() * sizeof(half))) return 1;
+    for (half &value : values)
+      value = i == 3 ? __float2half(0.f) : some[random() % some.size()];
+    if (cudaMalloc(&tensors[i], values.size() * sizeof(half)))
+      return 1;
     cudaMemcpy(tensors[i], values.data(), values.size() * sizeof(half), cudaMemcpyHostToDevice);
-    if (folder && i < 3) kept(folder, "qkv"[i], values);
+    if (folder && i < 3)
+      kept(folder, "qkv"[i], values);
   }
   CUtensorMap q = map_of(tensors[0], length, heads), k = map_of(tensors[1], length, heads);
   CUtensorMap v = map_of(tensors[2], length, heads), o = map_of(tensors[3], length, heads);
   cudaFuncSetAttribute(flash_attention4_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
   flash_attention4_kernel<<<ctas, THREADS, SHARED>>>(k, k, o, q, q, v, v);
-  if (cudaGetLastError() || cudaDeviceSynchronize()) return 2;
+  if (cudaGetLastError() || cudaDeviceSynchronize())
+    return 2;
   cudaMemcpy(values.data(), tensors[3], values.size() * sizeof(half), cudaMemcpyDeviceToHost);
-  if (folder) kept(folder, 'o', values);
+  if (folder)
+    kept(folder, 'o', values);
   return 0;
 }
