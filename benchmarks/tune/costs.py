@@ -84,8 +84,8 @@ KINDS: Final = (
 )  # fmt: skip
 """In the order of the table. Causal launches have a row of their own, before that of both: masked
 key tiles cost more, and each scheduler hides another share of them. One Q tile has such a row only
-where its softmax loop without a mask is another (``KernelSpec.masks_apart``); how many Q tiles a CTA
-takes is compared by rows of the same launches."""
+where its softmax loop without a mask is another (``KernelSpec.masks_apart``); how many Q tiles a
+CTA takes is compared by rows of the same launches."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""

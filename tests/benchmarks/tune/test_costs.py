@@ -61,7 +61,7 @@ def test_kernels_whose_scheduler_is_chosen_among_three_have_a_row_for_causal_lau
             assert replace(kind, causal=False) in costs.KINDS, kind.name
 
 
-def test_one_q_tile_has_a_row_for_causal_launches_where_its_loop_without_a_mask_is_another() -> None:
+def test_one_q_tile_has_a_row_for_causal_launches_where_its_loop_is_another() -> None:
     for kind in costs.KINDS:
         if kind.kernel == "1q":
             two = costs.spec_of(replace(kind, kernel="2q", causal=False), "tile")
