@@ -11,7 +11,7 @@ from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
-from ..masks.masks import CAUSAL, NULL
+from ..masks.masks import NULL
 from .combine_spec import CombineSpec
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
@@ -20,8 +20,8 @@ from .params import KernelParams, with_rope_maps
 from .register_tuning import (
     attention_schedule,
     choices_for,
+    holds_factor_address,
     is_plain,
-    is_plain_in_any_order,
     most_keys,
 )
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
@@ -215,15 +215,8 @@ class KernelSpec(CommonSpec):
 
     @property
     def holds_factor_address(self) -> bool:
-        """Whether the address of a row's correction factor stays in a register.
-
-        Else each key tile asks for the thread's number between its maxima and its exponentials.
-        It is held where that is predicted to win: by dynamic CTAs of dense sequences whose P
-        crosses, with a causal mask and 16-bit operands. Without a mask persistent ones get slower.
-        """
-        config, variant = self.config, self.variant
-        is_dense = is_plain_in_any_order(variant) and variant.mask == CAUSAL
-        return config.crosses and config.qkv_dtype_size > 1 and variant.is_dynamic and is_dense
+        """Whether the address of a row's correction factor stays in a register."""
+        return holds_factor_address(self.config, self.variant)
 
     @property
     def decodes_briefly(self) -> bool:
