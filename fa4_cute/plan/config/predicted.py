@@ -107,4 +107,8 @@ DECODING: Final[tuple[DecodingRow, ...]] = (
                 Costs(0, 12172, 16384), Costs(1838, 1286, 586)),
     DecodingRow("pair", 2, 512, 512,
                 Costs(0, 7858, 32768), Costs(0, 2742, 1126)),
+    DecodingRow("pair", 1, 256, 256,
+                Costs(0, 11568, 11078), Costs(1598, 1336, 599)),
+    DecodingRow("pair", 1, 512, 512,
+                Costs(0, 9204, 16384), Costs(0, 2742, 1126)),
 )  # fmt: skip
