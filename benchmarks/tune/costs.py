@@ -96,7 +96,11 @@ SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 FEW_TILES: Final = (2048, 1)
 """Length and batch of one more causal launch of persistent CTAs. In the others each takes as many
 query tiles, so that start and tiles would not be told apart; short prompts have few."""
+LINE: Final = (1024, 16384)
+"""Keys of the steps by which a query tile and its keys are told apart. At head dimension 64 a key
+costs 8 to 13 cycles from length to length; between these the line is off by a twentieth."""
 DECODED_KEYS: Final = (2048, 4096)
+"""Those of the steps whose splits are joined."""
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
 TWICE: Final = 16
@@ -192,15 +196,15 @@ class Steps:
     def record(self) -> dict[str, Any]:
         """Return the costs of every draw."""
         record: dict[str, Any] = {"name": self.kind.name, "tile": [], "combine": []}
-        few, many = (self.launches(keys, 1)[0] for keys in DECODED_KEYS)
+        few, first, last = (self.launches(keys, 1)[0] for keys in (DECODED_KEYS[0], *LINE))
         joined = [self.launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
         queries, heads = PROMPT
         prompt = self.launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
         starts = record["launch"] = [draw["launch_cycles"] for draw in self.maker.draws]
-        for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
-            key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
+        for start, a, b, c, d, e in zip(starts, first, last, *joined, prompt, strict=True):
+            key = (b - a) / (LINE[1] - LINE[0])
             split = (d - c) / (COMBINED[1] - COMBINED[0])
-            record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
+            record["tile"].append((0.0, a - start - key * LINE[0], key))
             once = c - split * COMBINED[0]
             record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
         return record if self.kind.kernel == "pair" else record | self.joins(few)

@@ -26,7 +26,7 @@ from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, pre
 from ..config.reduce_scatter import ReduceScatterPlan
 from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
 from ..facts.dtypes import DType
-from ..facts.hardware import TMEM_LANES, ceil_div
+from ..facts.hardware import TMEM_LANES, align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.variant import Partition, Variant
@@ -44,6 +44,9 @@ LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
 SPLIT_KEYS: Final = 2 * LEAST_KEYS
 """From so many keys on they may be split."""
+PROMPT_DEPTH: Final = 128
+"""Head dimension up to which prompts in 16 bits are split. Costs are those of steps of decoding;
+of other kernels no prompts were executed beside them."""
 FEW_SPLITS: Final = 8
 """Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
@@ -63,7 +66,7 @@ class SplitLoad:
         tiles: its query tiles when keys are not split. rows: of O, over all heads.
         tile_rows: those of a query tile.
         memory_cycles: in which the device reads all keys and values. row: what its parts cost.
-        ov_depth: columns of O.
+        ov_depth: columns of O. key_tile: keys that a CTA takes at once.
     """
 
     tiles: QueryTileLoad
@@ -72,6 +75,7 @@ class SplitLoad:
     memory_cycles: int
     row: DecodingRow
     ov_depth: int
+    key_tile: int = 1
 
     @classmethod
     def of(
@@ -85,7 +89,7 @@ class SplitLoad:
         rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
         of_tile = min(spec.tile_positions, sizes.seqlen_q) * spec.rows_per_position
         moving = moved // MEMORY_BYTES_PER_CYCLE
-        return cls(tiles, rows, of_tile, moving, row, spec.output_depth)
+        return cls(tiles, rows, of_tile, moving, row, spec.output_depth, config.BN)
 
     def cycles(self, num_splits: int) -> dict[Partition, int]:
         """Return what the launch takes with what comes after it, by where the splits meet: the
@@ -104,7 +108,10 @@ class SplitLoad:
         return found
 
     def _placed_cycles(self, num_splits: int, units: int, places: int, costs: Costs) -> int:
-        """Return what ``units`` CTAs or clusters take, of which ``places`` run at once."""
+        """Return what ``units`` CTAs or clusters take, of which ``places`` run at once.
+
+        Splits differ by a key tile at most, so that a place has one more in one of its rounds.
+        """
         parts = replace(
             self.tiles,
             units=units,
@@ -112,7 +119,8 @@ class SplitLoad:
             longest=ceil_div(self.tiles.longest, num_splits),
             mean=ceil_div(self.tiles.mean, num_splits),
         )
-        return parts.placed_cycles(costs)
+        more = align_up(parts.longest, self.key_tile) - parts.longest
+        return parts.placed_cycles(costs) + costs.keys(more)
 
     def joining_cycles(self, num_splits: int, partition: Partition) -> int:
         """Return what it takes to put the splits together when all are there: of a query tile in
@@ -164,8 +172,9 @@ def choose_blackwell_splits(
 
     Only two kinds of launches have predictions, with one Q tile to a CTA, or pairs. Steps of
     decoding have all rows of a head in one query tile, and a mask that shows whole sequences.
-    Prompts have fewer query tiles than places, lengths that the host knows, and no changes of
-    scores. They are split where predictions differ clearly, since those with a mask are not exact.
+    Prompts have fewer query tiles than places, 16 bits, lengths that the host knows, and no changes
+    of scores. They are split where predictions differ clearly, since those with a mask are not
+    exact.
 
     Keys whose scores are changed cost no less than others, and nothing else of a step does: splits
     that pay for others pay for them, too, and more of them than are chosen might.
@@ -177,7 +186,7 @@ def choose_blackwell_splits(
     load = SplitLoad.of(spec, sizes, num_sms, row)
     units, worth = load.tiles.units, WORTH
     if sizes.seqlen_q > TileShape.of(spec.config).positions:
-        if units > load.tiles.places or not _is_known_prompt(spec.variant):
+        if units > load.tiles.places or not _is_known_prompt(spec):
             return None
         worth = CLEAR
     if sizes.seqlen_k < SPLIT_KEYS:
@@ -256,12 +265,14 @@ def _moving_cycles(size: int, depth: int) -> int:
     return plan.remote_bytes // min(EXCHANGE_BYTES_PER_CYCLE)
 
 
-def _is_known_prompt(variant: Variant) -> bool:
-    """Whether every sequence has as many queries and keys as the host counts with, and scores are
-    as predicted."""
-    return not (
-        variant.used_k or variant.page_size or variant.ragged_q or _changes_scores(variant)
-    )
+def _is_known_prompt(spec: BlackwellSpec) -> bool:
+    """Whether every sequence has as many queries and keys as the host counts with, scores are as
+    predicted, and splits of such kernels' prompts were executed."""
+    config, variant = spec.config, spec.variant
+    open_lengths = variant.used_k or variant.page_size or variant.ragged_q
+    depths = config.depth == spec.output_depth <= PROMPT_DEPTH
+    is_known = depths and config.qkv_dtype is not DType.FP8_E4M3
+    return is_known and not (open_lengths or _changes_scores(variant))
 
 
 def _changes_scores(variant: Variant) -> bool:
