@@ -79,10 +79,15 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   rows that stay get 69. A run of all SMs at once, of their copies and nothing else
   (`sharing/together.py`), frozen with probes of rows that stay in view, gives quack's 128 × 64 44
   bytes a cycle with 22 % joined, its larger tiles all that they ask for with 41 to 47 %, and
-  CUTLASS's 64 × 128 55. The 16 tiles of an SM take 572,000 cycles at 44 bytes and 340,000 at 74;
-  the chip takes 535,000 in all. It is no rule yet: Triton's 64 × 128 by boxes would get 49 bytes a
-  cycle where the chip gives it 65, and orders of tiles are written down there, not taken from
-  executed CTAs. Another order of tiles, or clusters with multicast, is what such a kernel needs (2
+  CUTLASS's 64 × 128 51. The 16 tiles of an SM take 572,000 cycles at 44 bytes and 340,000 at 74;
+  the chip takes 535,000 in all. **The L2 has a clock of its own**: 1,709 MHz whatever the SMs do,
+  and own rows 67 bytes a ns of an SM at 1,980 MHz and 68 at 1,500. So the limit in cycles of SMs
+  depends on how far power has slowed them, from 5,010 to 6,500 bytes. With the clock that was
+  recorded, and paces of all SMs at once, quack's 128 × 64 would be -8 %, CUTLASS's -4 % and
+  pointers of 64 × 64 0 %, but of all 145 the mean error 4.4 % and eight beyond 12 %, the worst
+  +18.5 %, Triton's 64 × 128 by boxes: 74 bytes, of SMs in step at 1,980 MHz, are too much for SMs
+  that lost their step and too little for slower ones, and most likely both errors cancel. So it was
+  not taken over. Another order of tiles, or clusters with multicast, is what such a kernel needs (2
   × 1: -4 %).
 * **Triton with two stages**: -19 % (GEMM by boxes), -22 % (by pointers), -17 and -12 % (attention)
   with the machine before. Confirmed: 16 SMs that share rows of memory each wait 742 to 764 cycles
@@ -108,8 +113,10 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   a launch does not say who shares rows, one CTA is executed for all. Those of 4 warps and 64 keys
   were in part shuffles: +9, +7 and +1 % before, -4 %, -1 % and -1 % now.
 * **GEMMs by pointers**, 64 × 64 +14 %: what leaves the L2 is at its limit (5,343 bytes a cycle, 24
-  % joined). 128 × 256 was -17 % and is not at it (2,531 bytes, 47 % joined): its warps wait 29
-  cycles for a step's copies, 452 in the machine before, and take the time elsewhere.
+  % joined). The machine's limit for lanes is of 1,980 MHz and this ran at 1,735: at that clock it
+  is 0.0 % off (128 × 128 0 and -14 %, 128 × 256 -12 %). 128 × 256 was -17 % and is not at it (2,531
+  bytes, 47 % joined): its warps wait 29 cycles for a step's copies, 452 in the machine before, and
+  take the time elsewhere.
 * **This package's start of a CTA** (d64 with fewer consumers, -12 % before, -5 % now): the cycles
   went into initialising 18 mbarriers by lanes, 1,694 until the first barrier. The end of O's
   stores, 1,000 to 2,000 cycles as was thought, is refuted: 310, 318 in the machine.
