@@ -79,11 +79,11 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
   rows that stay get 69. A run of all SMs at once, of their copies and nothing else
   (`sharing/together.py`), frozen with probes of rows that stay in view, gives quack's 128 × 64 44
   bytes a cycle with 22 % joined, its larger tiles all that they ask for with 41 to 47 %, and
-  CUTLASS's 64 × 128 55. The 16 tiles of an SM take 572,000 cycles at 44 bytes and 340,000 at 74;
+  CUTLASS's 64 × 128 51. The 16 tiles of an SM take 572,000 cycles at 44 bytes and 340,000 at 74;
   the chip takes 535,000 in all. **The L2 has a clock of its own**: 1,709 MHz whatever the SMs do,
   and own rows 67 bytes a ns of an SM at 1,980 MHz and 68 at 1,500. So the limit in cycles of SMs
   depends on how far power has slowed them, from 5,010 to 6,500 bytes. With the clock that was
-  recorded, and paces of all SMs at once, quack's 128 × 64 would be -8 %, CUTLASS's -11 % and
+  recorded, and paces of all SMs at once, quack's 128 × 64 would be -8 %, CUTLASS's -4 % and
   pointers of 64 × 64 0 %, but of all 145 the mean error 4.4 % and eight beyond 12 %, the worst
   +18.5 %, Triton's 64 × 128 by boxes: 74 bytes, of SMs in step at 1,980 MHz, are too much for SMs
   that lost their step and too little for slower ones, and most likely both errors cancel. So it was

@@ -3,9 +3,10 @@
     python -m benchmarks.timing.sharing.together_kernels RESULTS.json [LIMIT | clocks]
 
 Only their orders of tiles, slots and products are taken over: no instruction, no epilogue, no
-memory. Orders are those of quack's scheduler and of the judges' Triton programs. LIMIT: bytes a
-cycle out of the L2, for `Machine.limit`; "clocks": what rows of several GPCs get (`LIMIT_SHARED`),
-at the clock of SMs that a measurement recorded: the L2 has a clock of its own.
+memory. Orders are those of quack's scheduler and of the judges' programs; those of persistent CTAs
+are as their first CTA executes them. LIMIT: bytes a cycle out of the L2, for `Machine.limit`;
+"clocks": what rows of several GPCs get (`LIMIT_SHARED`), at the clock of SMs that a measurement
+recorded: the L2 has a clock of its own.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Product:
 
     Attributes:
         name: of the counters. tile: rows and columns. slots: of the ring.
-        order: of tiles: "quack"; "groups", eight blocks of A first; "columns", all of A.
+        order: of tiles: "quack", or "columns", all blocks of A first.
         resident: CTAs of an SM; each is followed as if it had a port of its own.
     """
 
@@ -96,8 +97,7 @@ class Product:
         ctas = SMS * self.resident
         if self.order == "quack":
             return quack_order(self.tile, ctas)
-        group = GROUP if self.order == "groups" else COLUMNS // self.tile[0]
-        return ordered(self.tile, group, along_a=True, ctas=ctas)
+        return ordered(self.tile, COLUMNS // self.tile[0], along_a=True, ctas=ctas)
 
 
 KERNELS: Final = (
@@ -109,7 +109,7 @@ KERNELS: Final = (
     Product(f"{BOXES} 128 × 256, 3 stages, 8 warps", (128, 256), 3, "columns"),
     Product(f"{BOXES} 128 × 128, 3 stages, 8 warps", (128, 128), 3, "columns", 2),
     Product(f"{BOXES} 64 × 128, 3 stages, 4 warps", (64, 128), 3, "columns", 3),
-    Product(PERSISTENT, (64, 128), 8, "groups"),
+    Product(PERSISTENT, (64, 128), 8, "columns"),
 )
 
 
