@@ -155,6 +155,8 @@ ONE_EACH: Final = Call(((200, 100),) * 8)
 """Query tiles of one key tile, one after another."""
 ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
+TWICE: Final = Call(((300, 100),) * 2)
+"""Two sequences, the second of which has places of its own."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -194,6 +196,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
     "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, STAGED, TURNS, **TWO),
+    "2q-fp8-heads": probe("fp8 persistent", 64, ROUNDS, TWICE, heads=4, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),

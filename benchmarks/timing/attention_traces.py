@@ -203,7 +203,7 @@ def section(problem: Problem) -> int:
     launches confirm it.
     """
     head = problem.seqlen_k * (problem.head_dim + problem.head_dim_v) * 2
-    return 1 << int(log2(max(L2_BYTES // head, 1)))
+    return min(1 << int(log2(max(L2_BYTES // head, 1))), problem.batch * problem.heads)
 
 
 def place(problem: Problem, grid: Grid, number: int) -> int:
@@ -212,8 +212,11 @@ def place(problem: Problem, grid: Grid, number: int) -> int:
         return 0
     if len(_beyond_one(grid)) > 1:
         return number // grid[0] % grid[1] * grid[0]  # heads of a section, query tiles, the rest
-    heads = section(problem)
-    return number // heads % tiles(problem, grid) * heads
+    heads, of_a_head = section(problem), tiles(problem, grid)
+    which, inside = divmod(number, heads * of_a_head)
+    # The last section has the heads that are left: 16 of 80 where whole ones have 32.
+    here = min(heads, problem.batch * problem.heads - which * heads)
+    return inside // here * heads
 
 
 def repeated(launch: LaunchTrace, problem: Problem, sms: int) -> LaunchTrace:

@@ -7,6 +7,7 @@ One CTA of either on a B200: 256 query rows, 32 key tiles, bf16, no mask. No GPU
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from pathlib import Path
@@ -28,6 +29,8 @@ ROLES: Final = {
 }  # fmt: skip
 """Warps of either kernel; those that are not named have nothing to do in these problems."""
 NAMES: Final = {"fa4_cute": "This package", "FA4": "FlashAttention-4"}
+OURS: Final = "2q d128"
+"""This package's kernel in `testing.kernels`."""
 EXPLAINED: Final = 3
 LONGEST: Final = 132
 """Characters of a line of a profile; PTX statements are cut there."""
@@ -53,8 +56,8 @@ def profiled(runner: str, tracer: object) -> KernelProfile:
     )
 
 
-def page(ours: KernelProfile, theirs: KernelProfile) -> str:
-    """The whole page."""
+def page(ours: KernelProfile, theirs: KernelProfile, digest: str) -> str:
+    """The whole page; `digest`: of the PTX of this package's kernel."""
     ctas = tuple(one.cluster[0] for one in (ours, theirs))
     found = compare(ours, theirs, work=(ctas[0], ctas[1]))
     tiles = KEYS // TILE
@@ -63,7 +66,8 @@ def page(ours: KernelProfile, theirs: KernelProfile) -> str:
         "Written by `python -m benchmarks.timing.profiles`; [profile.md](profile.md) says what the",
         "words mean. One CTA of either kernel: 256 query rows, 4,096 keys in 32 tiles, bf16, all",
         "keys. All numbers are predictions of `sm100sim.timing`; nothing was measured on a",
-        "Blackwell chip.", "",
+        f"Blackwell chip. This package's PTX is `{OURS}` of `testing/ptx_hashes.json`, SHA-256",
+        f"{digest}.", "",
         "| kernel | cycles of a key tile | band | limited by | tensor | MUFU | issue |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -246,7 +250,9 @@ def main(arguments: list[str]) -> int:
 
     tracer = Tracer("sm_100a", SMS, **ONE_TILE)
     ours, theirs = (profiled(runner, tracer) for runner in NAMES)
-    Path(arguments[0]).write_text(page(ours, theirs))
+    masked = tracer.ptx["fa4_cute"].replace(ours.kernel, "KERNEL")
+    digest = hashlib.sha256(masked.encode()).hexdigest()
+    Path(arguments[0]).write_text(page(ours, theirs, digest))
     return 0
 
 

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
-from sm100sim.timing.predict.launches import Band
 
 if TYPE_CHECKING:
     from benchmarks.timing.side_by_side.rows import Family
@@ -75,17 +74,18 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind("2q", "bf16", 64, 64, causal=True),
-    *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
-      for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
-    *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
+    *(Kind("2q", dtype, d, v, causal=causal) for dtype in ("bf16", "fp8")
+      for d, v in ((64, 64), (96, 96), (128, 128), (192, 128)) for causal in (True, False)),
+    *(Kind("pair", dtype, d, d, causal=causal) for dtype in ("bf16", "fp8") for d in (256, 512)
+      for causal in (True, False)),
     Kind("1q", "bf16", 64, 64, causal=True),
     *(Kind("1q", "bf16", d, v) for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("1q", "fp8", d, d) for d in (64, 128)),
 )  # fmt: skip
-"""In the order of the table. Where the softmax loop without a mask is not that with one
-(``KernelSpec.masks_apart``), causal launches have a row of their own, before that of both: with one
-Q tile too, for the two are compared."""
+"""In the order of the table. Causal launches have a row of their own, before that of both: masked
+key tiles cost more, and each scheduler hides another share of them. One Q tile has such a row only
+where its softmax loop without a mask is another (``KernelSpec.masks_apart``); how many Q tiles a
+CTA takes is compared by rows of the same launches."""
 DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
@@ -230,14 +230,6 @@ def means_of(draws: Sequence[Sequence[float]]) -> Costs:
     return costs_of(draws, mean)
 
 
-def dear_keys(record: Mapping[str, Any]) -> int:
-    """Return what ``COUNTED_KEYS`` of a dynamic CTA take where they cost most beside those of a CTA
-    for every query tile, of all draws but a twentieth."""
-    pairs = zip(record["tile"][1:], record["dynamic"][1:], strict=True)
-    most = Band.of([key / of_tile for (*_, of_tile), (*_, key) in pairs]).high
-    return round(most * means_of(record["tile"]).per_keys)
-
-
 def of_kind(kind: Kind) -> tuple[str, ...]:
     """Return the schedulers that are predicted: with one Q tile not the last."""
     return SCHEDULERS[:2] if kind.kernel == "1q" else SCHEDULERS
@@ -256,8 +248,6 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             record = records[kind.name]
             known = [means_of(record[s]) for s in SCHEDULERS if s in record]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in known)
-            if "dynamic" in record:
-                told += f",\n                 dear_keys={dear_keys(record)}"
             told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"

@@ -64,13 +64,14 @@ def correct_work(ctx: KernelContext) -> None:
     if num_tiles > 0:
         wait_until_stored(ctx, range(NUM_CHAINS))
         release_first_tiles(ctx)
+        held = ctx.at_row()
         for tile in cutlass.range(1, ctx.num_tiles(order.longest), unroll=1):
             for chain in cutlass.range_constexpr(NUM_CHAINS):
                 if cutlass.const_expr(order.may_lack_one(chain)):
                     if tile < ctx.num_tiles(chain):
-                        correct_chain(ctx, chain, tile)
+                        correct_chain(held, chain, tile)
                 else:
-                    correct_chain(ctx, chain, tile)
+                    correct_chain(held, chain, tile)
 
 
 def correction(ctx: KernelContext) -> None:

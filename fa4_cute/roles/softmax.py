@@ -245,6 +245,7 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     row_max = softmax_math.initial_max(row.scale, is_modified=row.is_modified)
     row_sum = Float32(0.0)
     first = Int32(0)
+    ctx = ctx.at_row()
     if cutlass.const_expr(ctx.spec.masks_apart):
         first = num_whole_tiles(ctx, row, num_tiles)
         for tile in cutlass.range(0, first, unroll=1):

@@ -23,6 +23,8 @@ from .progress import START, Progress, counted
 from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
+FACTOR_BYTES = WARP_GROUP_THREADS * DType.FP32.size
+"""Shared bytes of the correction factors of a chain."""
 UNDECODED: Any = None
 """Stands for the work of a context before its role has decoded it."""
 
@@ -140,10 +142,16 @@ class TmemContext(AttentionContext):
 
 @dataclass(frozen=True)
 class KernelContext(TmemContext):
-    """The context of one CTA of the kernel with two Q tiles, or one."""
+    """The context of one CTA of the kernel with two Q tiles, or one.
+
+    Attributes:
+        own_factor: shared address of the calling row's correction factor of chain 0, where it is
+            held; None where it is found anew in every key tile.
+    """
 
     spec: KernelSpec
     smem: SM100AttentionSMem
+    own_factor: Int32 | None = field(default=None, kw_only=True)
 
     @property
     def mbars(self) -> FA4MiscMBars:
@@ -165,6 +173,12 @@ class KernelContext(TmemContext):
             return self.ahead() if self.order.starts_apart else self
         own = replace(self.work, num_key_tiles=self.num_tiles(chain), num_hidden=0)
         return replace(self, work=own)
+
+    def at_row(self) -> Self:
+        """Return the context that holds the address of the row's factor, if the kernel does."""
+        if not self.spec.holds_factor_address:
+            return self
+        return replace(self, own_factor=factor_address(self, 0))
 
     def ahead(self) -> Self:
         """Return the context in which key tiles are counted from the first one of chain 1."""
@@ -212,5 +226,7 @@ def place_of_p(ctx: KernelContext, chain: int, tile: Int32) -> Int32 | int:
 
 def factor_address(ctx: KernelContext, chain: int) -> Int32:
     """Return the shared address of the calling row's correction factor of ``chain``."""
+    if ctx.own_factor is not None:
+        return ctx.own_factor + chain * FACTOR_BYTES
     row = row_in_group() + chain * WARP_GROUP_THREADS
     return ctx.smem.correction_smem() + row * DType.FP32.size

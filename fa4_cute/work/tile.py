@@ -95,10 +95,10 @@ def place_of_work(
     """
     if spec.in_sections:
         return place_in_turns(spec, args, index)
-    num_heads = args.extras.num_heads
-    per_tile = num_heads * args.extras.num_sequences
     if spec.decodes_briefly:
         return place_in_few(spec, args, index)
+    num_heads = args.extras.num_heads
+    per_tile = num_heads * args.extras.num_sequences
     if spec.head_by_head:
         num_blocks = args.extras.num_work // per_tile
         head, block = index // num_blocks, index % num_blocks

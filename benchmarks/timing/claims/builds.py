@@ -14,11 +14,13 @@ The second line is for CUDA 13. Release 4.6.0.dev0 takes the newer of two librar
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
+from benchmarks.timing.side_by_side import tirx
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13
 
 TVM_FFI: Final = "cutlass.cutlass_dsl.tvm_ffi_provider"
@@ -54,6 +56,22 @@ class Build:
         return found == (self.release, self.dsl, self.cuda)
 
 
+@dataclass(frozen=True)
+class TirxBuild(Build):
+    """TIRx-kernels' attention: `release` of tirx-kernels, `dsl` of apache-tvm, `cuda` of nvcc."""
+
+    @property
+    def name(self) -> str:
+        """E.g. "tirx-kernels 0.1.2, apache-tvm 0.27.0, nvcc 13, ptxas 13.4"."""
+        made = f"apache-tvm {self.dsl}, nvcc {self.cuda}"
+        return f"tirx-kernels {self.release}, {made}, ptxas {self.assembler}"
+
+    @property
+    def here(self) -> bool:
+        """Whether its Python is named."""
+        return tirx.PYTHON in os.environ
+
+
 TODAY: Final = Build("4.0.0b36", "4.8.1", 12, CUDA13)
 APRIL_12: Final = Build("4.0.0b9", "4.4.2", 12, CUDA12)
 APRIL: Final = Build("4.0.0b11", "4.4.2", 13, "13.1")
@@ -62,6 +80,7 @@ JUNE: Final = Build("4.0.0b18", "4.5.2", 13, "13.1")
 JULY_12: Final = Build("4.0.0b23", "4.6.0.dev0", 12, CUDA12)
 TODAY_13: Final = Build("4.0.0b36", "4.8.1", 13, CUDA13)
 JULY: Final = Build("4.0.0b23", "4.6.0.dev0", 13, "13.3")
+TIRX: Final = TirxBuild(tirx.RELEASE, tirx.TVM, 13, CUDA13)
 
 
 def ready() -> None:

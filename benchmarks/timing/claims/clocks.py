@@ -43,7 +43,7 @@ class Curve:
     def clocks(self, calls: Mapping[tuple[str, str], Row]) -> Iterator[tuple[int, float]]:
         """Lengths, and the GHz at which the predicted cycles take that long."""
         for length, (heads, time) in self.times.items():
-            call = Call(PAIR, MASKS[self.mask], length, heads).by(MAY)
+            _, call = Call(PAIR, MASKS[self.mask], length, heads).by(MAY)
             row = calls.get((MAY.name, call.name(self.chip)))
             if row is not None:
                 yield length, row["cycles"][0] / time / 1000

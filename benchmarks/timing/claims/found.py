@@ -36,7 +36,7 @@ class Found:
     """A predicted ratio.
 
     Attributes:
-        claim: what was published. build: of which it is predicted.
+        claim: what was published. build: of which it is predicted, of `below` where two differ.
         ratios: by draw, the chip's own values first.
         ends: the ratio with one value at an end of its range, by "value end".
         local: instructions that spill or fill registers, of both kernels; none where not kept.
@@ -92,7 +92,7 @@ def every(calls: Sequence[Row] | None = None, ratios: Sequence[Row] | None = Non
 def _of(claim: Claim, calls: Mapping[tuple[str, str], Row], kept: Mapping[str, Any]
 ) -> Iterator[Found]:  # fmt: skip
     for pair in claim.compared():
-        name = pair[0][0].name
+        name = pair[1][0].name
         rows = [calls.get((build.name, call.name(claim.chip))) for build, call in pair]
         above, below = rows
         if above is not None and below is not None:

@@ -11,6 +11,7 @@ from benchmarks.timing.claims.builds import TODAY
 from benchmarks.timing.claims.causes import CAUSES
 from benchmarks.timing.claims.found import TARGET, Found, told
 from benchmarks.timing.claims.table import CLAIMS
+from benchmarks.timing.claims.words import TIRX_KNOWN
 from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
 from sm100sim.timing.predict import Band
 
@@ -21,6 +22,8 @@ GROUPS: Final = {
     "exponentials": "Exponentials as polynomials: time over time",
     "masks": "A mask: time over time",
     "lengths": "Lengths, the shape of the curve: time per work over that of the longest",
+    "libraries": "TIRx's attention (tirx-kernels 0.1.2, fp16, ptxas 13.4) beside "
+    "FlashAttention-4 of the build: time over time",
 }
 
 
@@ -49,7 +52,7 @@ def section(every: Sequence[Found]) -> list[str]:
                 lines.append(f"| {claim.name} | | {claim.published:.3f} | not run | | | "
                              f"{claim.source} |")  # fmt: skip
             lines += map(_row, rows)
-    return lines
+    return [*lines, "", TIRX_KNOWN]
 
 
 def _row(found: Found) -> str:

@@ -22,7 +22,9 @@ from benchmarks.timing.claims.builds import (
     TODAY_13,
     Build,
 )
+from benchmarks.timing.claims.builds import TIRX as BY_TIRX
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
+from benchmarks.timing.side_by_side.callers import TIRX as TIRX_COLUMN
 from benchmarks.timing.side_by_side.rows import Family
 from benchmarks.timing.side_by_side.variants import Changes
 
@@ -36,6 +38,13 @@ TIRX_TIMES: Final = {
 """Microseconds of FlashAttention-4 with 32 heads; at 1K those of 16 heads of keys."""
 CELL: Final = 33.09, 21.51
 """The same at 1K with 32 heads of keys: all keys, and causal."""
+BESIDE: Final = {
+    "all": ((20.17, 20.68), (59.39, 59.83), (215.55, 217.45), (776.50, 784.83)),
+    "causal": ((21.23, 21.52), (39.90, 40.12), (121.73, 121.72), (434.38, 433.81)),
+}  # fmt: skip
+"""Microseconds of TIRx's attention and of FlashAttention-4 at 1K, 2K, 4K, 8K with 32 heads."""
+LEVELS: Final = "4", "5"
+"""Register usage levels that its causal kernels had then, at 1K and beyond."""
 OLD_DSL: Final = {"all": (1196, 1266, 1309, 1357, 1401), "causal": (704, 944, 1114)}
 """TFLOPS of 32K tokens with 16 heads at 1K, 2K and so on, on a B200 with DSL 4.4.2."""
 FRONTEND: Final = "cudnn-frontend, GB200, files of May 2026, b2, 64/8 heads"
@@ -44,6 +53,7 @@ GB200: Final = {4096: (1538, 1330), 8192: (1686, 1518), 16384: (1663, 1636), 327
 BUMP: Final = "flash-attention pull request 2605, B200"
 TUNED: Final = "flash-attention pull request 2741"
 TIRX: Final = "TIRx-kernels, baseline at 92240d6"
+TIRX_AUGUST: Final = "TIRx-kernels, baseline of 7 August 2026 at f495258"
 TWILL: Final = "facebookexperimental/triton, report of July 2026, b4 h32"
 
 
@@ -58,22 +68,29 @@ SPILLED = fa4((("registers", ((184, 80, 64), (176, 88, 72))),))
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel and a problem: batch x heads sequences of a length."""
+    """A kernel and a problem: batch x heads sequences of a length.
+
+    `own`: the build, whichever that of the other call is.
+    """
 
     column: Column
     family: Family
     length: int
     heads: int
+    own: Build | None = None
 
-    def by(self, build: Build) -> Call:
-        """The same with a build's assembler."""
-        return replace(self, column=replace(self.column, assembler=build.assembler))
+    def by(self, build: Build) -> tuple[Build, Call]:
+        """The build and the same call with its assembler; or its own and the call as it is."""
+        if self.own is not None:
+            return self.own, self
+        return build, replace(self, column=replace(self.column, assembler=build.assembler))
 
     def name(self, chip: str) -> str:
         """What tells it from others in the records of a build."""
         one = " one CTA" if self.column.one_cta else ""
         changes = "".join(f" {knob} {value}" for knob, value in self.column.changes)
-        where = f"{self.heads} x {self.length} {self.family.name}{one}{changes}"
+        options = "".join(f" {name} {value}" for name, value in self.column.options)
+        where = f"{self.heads} x {self.length} {self.family.name}{one}{changes}{options}"
         return f"{chip}: {where}, ptxas {self.column.assembler}"
 
 
@@ -112,14 +129,15 @@ class Claim:
     def compared(self) -> Iterator[Compared]:
         """What is predicted; what was timed comes first."""
         above, below = self.then or (self.above, self.below)
+        todays = tuple((call.own or TODAY, call) for call in (self.above, self.below))
         if build := self.timed:
-            yield (build, above.by(build)), (build, below.by(build))
+            yield above.by(build), below.by(build)
         else:
-            yield (TODAY, self.above), (TODAY, self.below)
+            yield todays[0], todays[1]
         if other := self.or_else:
-            yield (other, above.by(other)), (other, below.by(other))
+            yield above.by(other), below.by(other)
         if self.timed:
-            yield (TODAY, self.above), (TODAY, self.below)
+            yield todays[0], todays[1]
 
 
 def knobs() -> Iterator[Claim]:
@@ -265,4 +283,21 @@ def lengths() -> Iterator[Claim]:
             )  # fmt: skip
 
 
-CLAIMS: Final = (*knobs(), *builds(), *exponentials(), *masks(), *lengths())
+def libraries() -> Iterator[Claim]:
+    """TIRx's attention beside FlashAttention-4; neither build that was timed is on PyPI."""
+    for family in (FULL, CAUSAL):
+        mask = family.name.split()[-1]
+        for power, (one, other) in enumerate(BESIDE[mask]):
+            length = 1024 << power
+            levels = (("level", LEVELS[length > 1024]),) if family.causal else ()
+            column = replace(TIRX_COLUMN, options=levels)
+            yield Claim(
+                "libraries", f"TIRx over FlashAttention-4, {length // 1024}K, {mask}",
+                Call(column, family, length, 32, BY_TIRX), Call(PAIR, family, length, 32),
+                one / other, TIRX_AUGUST, or_else=MAY,
+            )  # fmt: skip
+
+
+CLAIMS: Final = (
+    *knobs(), *builds(), *exponentials(), *masks(), *lengths(), *libraries()
+)  # fmt: skip

@@ -159,14 +159,14 @@ class Case:
         """Type of a tensor."""
         if name == "lse":
             return torch.float32
-        return torch.bfloat16 if self.family in (OURS, QUACK) else torch.float16
+        return torch.bfloat16 if self.family in (OURS, QUACK, FA4) else torch.float16
 
 
 DENSE, PERSISTENT = "CUTLASS dense GEMM", "CUTLASS persistent GEMM"
 FMHA, NORM = "CUTLASS attention", "CUTLASS layer norm"
 COPIED, POINTED = "Triton GEMM, boxes", "Triton GEMM, pointers"
 TRITON_ATTENTION, TRITON_SOFTMAX = "Triton attention", "Triton softmax"
-TRITON_NORM, OURS, QUACK = "Triton layer norm", "fa4_cute", "quack"
+TRITON_NORM, OURS, QUACK, FA4 = "Triton layer norm", "fa4_cute", "quack", "FA4"
 CUBE: Final = Product(4096, 4096, 4096)
 
 

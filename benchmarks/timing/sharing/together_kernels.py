@@ -1,10 +1,12 @@
 """Kernels that an H200 ran, all SMs at once (`together`): the share that is joined.
 
-    python -m benchmarks.timing.sharing.together_kernels RESULTS.json [LIMIT]
+    python -m benchmarks.timing.sharing.together_kernels RESULTS.json [LIMIT | clocks]
 
 Only their orders of tiles, slots and products are taken over: no instruction, no epilogue, no
-memory. Orders are those of quack's scheduler and of the judges' Triton programs. LIMIT: bytes a
-cycle out of the L2, for `Machine.limit`.
+memory. Orders are those of quack's scheduler and of the judges' programs; those of persistent CTAs
+are as their first CTA executes them. LIMIT: bytes a cycle out of the L2, for `Machine.limit`;
+"clocks": what rows of several GPCs get (`LIMIT_SHARED`), at the clock of SMs that a measurement
+recorded: the L2 has a clock of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +33,12 @@ from benchmarks.timing.sharing.together import (
 COUNTERS: Final = HERE.with_name("waits") / "h200_counters.json"
 GROUP: Final = 8
 """Blocks that quack's scheduler takes first."""
+LIMIT_SHARED: Final = 5010
+"""Bytes a cycle that leave the L2 at `PROBES_MHZ`, of rows that SMs of all GPCs ask for
+(`sharing/h200.json`, 38.0 an SM; `h200_paces.json` has 38.1, and 49.4 at 1,468 MHz)."""
+PROBES_MHZ: Final = 1980
+"""Clock of SMs in those probes."""
+MEASURED: Final = HERE.parent / "judges" / "measured.json"
 TILE_STEPS: Final = 64
 MOST_STEPS: Final = 6 * TILE_STEPS
 """Tiles of a run; the first one is not counted."""
@@ -63,7 +71,7 @@ class Product:
 
     Attributes:
         name: of the counters. tile: rows and columns. slots: of the ring.
-        order: of tiles: "quack"; "groups", eight blocks of A first; "columns", all of A.
+        order: of tiles: "quack", or "columns", all blocks of A first.
         resident: CTAs of an SM; each is followed as if it had a port of its own.
     """
 
@@ -89,8 +97,7 @@ class Product:
         ctas = SMS * self.resident
         if self.order == "quack":
             return quack_order(self.tile, ctas)
-        group = GROUP if self.order == "groups" else COLUMNS // self.tile[0]
-        return ordered(self.tile, group, along_a=True, ctas=ctas)
+        return ordered(self.tile, COLUMNS // self.tile[0], along_a=True, ctas=ctas)
 
 
 KERNELS: Final = (
@@ -102,7 +109,7 @@ KERNELS: Final = (
     Product(f"{BOXES} 128 × 256, 3 stages, 8 warps", (128, 256), 3, "columns"),
     Product(f"{BOXES} 128 × 128, 3 stages, 8 warps", (128, 128), 3, "columns", 2),
     Product(f"{BOXES} 64 × 128, 3 stages, 4 warps", (64, 128), 3, "columns", 3),
-    Product(PERSISTENT, (64, 128), 8, "groups"),
+    Product(PERSISTENT, (64, 128), 8, "columns"),
 )
 
 
@@ -135,15 +142,23 @@ def counted(name: str) -> tuple[float, float] | None:
     return asked * SECTOR / one["sm__cycles_elapsed.max"] / SMS, joined / asked
 
 
-def main(path: str, limit: float = Machine.limit) -> None:
+def limit_at(name: str) -> float:
+    """Bytes a cycle out of the L2 at the clock that a kernel was measured with."""
+    rows = json.loads(MEASURED.read_text())["rows"]
+    mhz = next(row["mhz"] for row in rows if row["name"] == name)
+    return LIMIT_SHARED * PROBES_MHZ / float(mhz)
+
+
+def main(path: str, asked: str = "") -> None:
     """Run all, and keep what came."""
     found = []
     for product in KERNELS:
+        limit = limit_at(product.name) if asked == "clocks" else float(asked or Machine.limit)
         outcome, rate = ran(product, limit)
         chip = counted(product.name)
         row = {
             "name": product.name,
-            "limit": limit,
+            "limit": round(limit),
             "asks": round(product.asks, 1),
             "chip": chip and [round(chip[0], 1), round(chip[1], 3)],
             "here": [round(rate, 1), round(outcome.joined, 3)],
@@ -154,4 +169,4 @@ def main(path: str, limit: float = Machine.limit) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(float, sys.argv[2:]))
+    main(*sys.argv[1:3])

@@ -6,7 +6,7 @@
 Rows lie in rows.json; those that match `--only` ("column: problem") are made anew, with
 `--missing` only those that are not there or are of another state of the machine. `--repeat` makes
 one of each column and state anew, and where all are equal notes that the states are one; `--draw`
-only draws the page. No GPU is needed. Of others what `others` says has to be there.
+only draws the page. No GPU is needed. Of others what `others` and `tirx` say has to be there.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from benchmarks.hopper.times.record_fa4 import ask, overheard
 from benchmarks.hopper.times.runners import ours
 from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
-from benchmarks.timing.side_by_side import others
+from benchmarks.timing.side_by_side import others, tirx
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem as Posed
@@ -54,12 +54,12 @@ class Column:
 
     Attributes:
         name: as the page has it.
-        runner: "fa4_cute", "FA4", "Modular", "CUTLASS" or "Gluon".
+        runner: "fa4_cute", "FA4", "Modular", "CUTLASS", "Gluon" or "TIRx".
         assembler: version of the ptxas that makes its machine code.
         one_cta: whether FlashAttention-4 is kept from pairs of CTAs, as its switch
             `FA_DISABLE_2CTA`, or torch for CUDA 12, does.
         clc: whether its CTAs may take over others, as its switch `FA_CLC` asks.
-        options: further ones of the call of this package or of FlashAttention-4.
+        options: further ones of the call of this package, of FlashAttention-4 or of TIRx.
         changes: of FlashAttention-4, a variant (`variants`).
     """
 
@@ -70,6 +70,9 @@ class Column:
     clc: bool = False
     options: tuple[tuple[str, Any], ...] = ()
     changes: Changes = ()
+
+
+TIRX: Final = Column(f"TIRx {tirx.RELEASE}, CUDA 13", "TIRx", CUDA13)
 
 
 class Declined(Exception):
@@ -215,6 +218,9 @@ def _of_others(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -
     of: dict[str, Callable[[Problem, Tensors, Hear], None]] = {
         "Modular": others.modular, "CUTLASS": others.cutlass,
         "Gluon": partial(others.gluon, sms=SMS),
+        "TIRx": lambda problem, _, hear: tirx.attention(
+            problem, hear, SMS, **dict(column.options)
+        ),
     }  # fmt: skip
     of[column.runner](problem, tensors, hear)
 
@@ -231,3 +237,12 @@ def assembler(version: str) -> str:
         if found.startswith(version):
             return path
     raise FileNotFoundError(f"ptxas {version}: found {', '.join(known.values())}")
+
+
+def assembler_for(column: Column, ptx: str) -> str:
+    """The path of a column's assembler, at the register usage level that the PTX names.
+
+    Raises:
+        FileNotFoundError: as `assembler`.
+    """
+    return tirx.at_level(assembler(column.assembler), ptx)

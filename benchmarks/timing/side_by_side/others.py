@@ -1,4 +1,4 @@
-"""Attention of Modular, of CUTLASS and of Gluon: none of it is here.
+"""Attention of Modular, of CUTLASS and of Gluon: none of it is here. TIRx's is in `tirx`.
 
 Modular's of PyPI `max-core` are built by `benchmarks.originals.programs`; CUTLASS's is the kernel
 of example 77 in a checkout that ``SM100SIM_CUTLASS`` names, built by nvcc: programs that launch on
@@ -220,20 +220,30 @@ def _built(defines: Mapping[str, object]) -> Path:
         raise FileNotFoundError(f"{CHECKOUT_VARIABLE} names no checkout of NVIDIA/cutlass")
     program = FOLDER / "cutlass" / "-".join(map(str, ("fmha", *defines.values())))
     if not program.is_file():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        driver = program.parent / "libcuda.so"
-        subprocess.run(
-            ["cc", "-shared", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", str(driver)],
-            input=STUB.encode(), check=True,
+        compile_program(
+            program, SOURCE, *(f"-I{Path(checkout, folder)}" for folder in INCLUDED),
+            *(f"-D{name}={value}" for name, value in defines.items()),
         )  # fmt: skip
-        unfinished = program.with_suffix(".unfinished")
-        subprocess.run(
-            ["nvcc", "-O3", "-std=c++17", "--expt-relaxed-constexpr", "--no-compress",
-             "-gencode", "arch=compute_100a,code=compute_100a", "-cudart", "shared",
-             *(f"-I{Path(checkout, folder)}" for folder in INCLUDED),
-             *(f"-D{name}={value}" for name, value in defines.items()), str(SOURCE),
-             f"-L{driver.parent}", "-lcuda", "-o", str(unfinished)],
-            check=True,
-        )  # fmt: skip
-        unfinished.rename(program)
     return program
+
+
+def compile_program(program: Path, source: Path, *options: str) -> None:
+    """Make a program of a CUDA source by nvcc, with the PTX alone in it.
+
+    Raises:
+        subprocess.CalledProcessError: nvcc refuses it.
+    """
+    program.parent.mkdir(parents=True, exist_ok=True)
+    driver = program.parent / "libcuda.so"
+    subprocess.run(
+        ["cc", "-shared", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", str(driver)],
+        input=STUB.encode(), check=True,
+    )  # fmt: skip
+    unfinished = program.with_suffix(".unfinished")
+    subprocess.run(
+        ["nvcc", "-O3", "-std=c++17", "--expt-relaxed-constexpr", "--no-compress",
+         "-gencode", "arch=compute_100a,code=compute_100a", "-cudart", "shared", *options,
+         str(source), f"-L{driver.parent}", "-lcuda", "-o", str(unfinished)],
+        check=True,
+    )  # fmt: skip
+    unfinished.rename(program)

@@ -49,8 +49,10 @@ rules of now the two means are +3.5 % and -1.5 %.
   CLC" is without.
   "Modular 26.7" is PyPI `max-core`, whose host code chooses the kernel; "CUTLASS" the kernel that
   its example 77 takes without options; "Gluon" the example `01-attention-forward.py` of
-  triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0; of these three the PTX is
-  taken. "Local": instructions that move registers to local memory and back; an empty cell is none.
+  triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0; "TIRx 0.1.2" is PyPI
+  `tirx-kernels` with `apache-tvm` 0.27.0, in fp16 and at the level of register usage that it asks
+  ptxas for; of these four the PTX is taken. "Local": instructions that move registers to local
+  memory and back; an empty cell is none.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
   package; in 4.8.1 those for CUDA 13 write the same, as older ones did not
   ([timing_blackwell.md](timing_blackwell.md)). Compared were 48 kernels, 31 of them as machine code

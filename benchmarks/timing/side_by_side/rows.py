@@ -14,8 +14,9 @@ from benchmarks.timing.side_by_side import claimed, extents
 from benchmarks.timing.side_by_side.callers import (
     CUDA12,
     CUDA13,
+    TIRX,
     Column,
-    assembler,
+    assembler_for,
     chosen,
     joined_after,
     records,
@@ -51,9 +52,7 @@ DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512
 Launches = list[tuple[LaunchTrace, Problem]]
 KEPT: Final = 8
 """Problems whose recordings are kept."""
-ONE_CTA: Final = "FA4, CUDA 13, one CTA"
-SPLIT: Final = "FA4, CUDA 13, keys split"
-CLC: Final = "FA4, CUDA 13, CLC"
+ONE_CTA, SPLIT, CLC = (f"FA4, CUDA 13, {what}" for what in ("one CTA", "keys split", "CLC"))
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
     Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
@@ -66,6 +65,7 @@ COLUMNS: Final = (
     Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
     Column(CLC, "FA4", CUDA13, clc=True),
     Column(f"{ONE_CTA}, CLC", "FA4", CUDA13, one_cta=True, clc=True),
+    TIRX,
 )
 
 
@@ -191,7 +191,7 @@ class Maker:
         """The machine code of a launch by a column's assembler."""
         key = (column.assembler, request.ptx)
         if key not in self._kernels:
-            ptxas = assembler(column.assembler)
+            ptxas = assembler_for(column, request.ptx)
             self._kernels[key] = compiled(request.ptx, "sm_100a", request.kernel, ptxas=ptxas)
         return self._kernels[key]
 

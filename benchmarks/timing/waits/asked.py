@@ -19,9 +19,12 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from benchmarks.hopper.times.record_fa4 import APART, recorded, side_of
+from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.record_fa4 import APART, overheard, recorded, side_of
+from benchmarks.hopper.times.record_fa4 import ask as launched_by_fa4
 from benchmarks.hopper.times.recorded import Recorded, save
-from benchmarks.timing.judges.cases import OURS, QUACK, Attention, Case
+from benchmarks.timing.judges.cases import FA4, OURS, QUACK, Attention, Case
 from benchmarks.timing.judges.launches import (
     ARCH,
     alike,
@@ -33,7 +36,8 @@ from benchmarks.timing.judges.launches import (
     tensors_of,
     triton_ptxas,
 )
-from benchmarks.timing.waits.cases import WAITED
+from benchmarks.timing.judges.our_variants import SMS
+from benchmarks.timing.waits.cases import WAITED, Uneven
 from benchmarks.timing.waits.records import RECORDS, WAITS, WORDS, Record, Waits, counted, decoded
 from benchmarks.timing.waits.rewrite import KINDS, rewritten
 from sm100sim.launch_request import LaunchRequest
@@ -78,6 +82,25 @@ def _assembler(case: Case) -> str | None:
     return triton_ptxas() if case.family.startswith("Triton") else None
 
 
+def every(ctas: int) -> int:
+    """Every so many CTAs of a launch one writes.
+
+    An odd number: an even one meets the same query tile of each head, always the first to ask.
+    """
+    return (max(ctas // CTAS, 1) - 1) | 1
+
+
+def _fa4(case: Case, t: dict[str, torch.Tensor]) -> LaunchRequest:
+    """FlashAttention-4's launch, which is not made."""
+    p = case.problem
+    assert isinstance(p, Uneven)
+    sizes = (p.batch, p.length, p.length, p.heads, p.heads, p.dim, p.dim_v)
+    with cuda_tensors_on_host(SMS, claim_cuda=True), overheard() as (requests, _):
+        launched_by_fa4(Problem("full", *sizes, causal=p.causal), t)
+    (request,) = requests
+    return request
+
+
 def ask(case: Case, apart: int = 0) -> Asked:
     """Rewrite the kernel that a case launches, for tensors `apart` bytes from one another."""
     t = tensors_of(case, apart)
@@ -85,14 +108,14 @@ def ask(case: Case, apart: int = 0) -> Asked:
         torch.manual_seed(1)
         for name in "qkv":
             t[name].normal_()
-    request, _ = heard(case, t)
+    request = _fa4(case, t) if case.family == FA4 else heard(case, t)[0]
     warps = prod(request.block) // 32
-    step = max(prod(request.grid) // CTAS, 1)
+    step = every(prod(request.grid))
     # Triton's barriers follow one another; ours are the turns that consumers take.
     kinds = [kind for kind in KINDS if case.family == OURS or kind != "barrier"]
     changed = rewritten(
         request.ptx, warps=warps, records=RECORDS, step=step, kinds=kinds,
-        peeks=case.family == QUACK,
+        peeks=case.family in (QUACK, FA4),
     )  # fmt: skip
     size = -(-prod(request.grid) // step) * warps * RECORDS * WORDS
     t[WAITS] = torch.zeros(size + apart, dtype=torch.int32)[apart:]

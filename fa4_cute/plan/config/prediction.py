@@ -41,11 +41,10 @@ class Costs(NamedTuple):
 class PredictedRow(NamedTuple):
     """Costs of a kind of kernel up to these head dims, by who takes the query tiles.
 
-    ``dynamic`` is None where they are not known; ``dear_keys`` are cycles of 1,024 of its keys
-    where they cost most beside those of ``tile``, of all draws but a twentieth. ``kernel`` is "2q"
-    or "1q", or "pair" for the CTA pair of wide heads; the others are those of ``TunedRow``.
-    ``causal`` rows are of launches with that mask, for which the loop of a kernel of these sizes is
-    another one; elsewhere a row holds both.
+    ``dynamic`` is None where they are not known. ``kernel`` is "2q" or "1q", or "pair" for the CTA
+    pair of wide heads; the others are those of ``TunedRow``. ``causal`` rows are of launches with
+    that mask, whose masked key tiles count with their query tiles; where there is none a row
+    without one holds both.
     """
 
     kernel: str
@@ -55,7 +54,6 @@ class PredictedRow(NamedTuple):
     tile: Costs
     persistent: Costs
     dynamic: Costs | None = None
-    dear_keys: int = 0
     causal: bool = False
 
 

@@ -30,6 +30,7 @@ from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
+from .handed import HandedOrder
 from .launch import AttentionSizes
 from .selection import LONG_PROMPT, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
@@ -47,17 +48,12 @@ CLEAR: Final = 0.9
 CLEAR_EXACTLY: Final = 0.95
 """That share where both were made of launches with a mask, so that masked key tiles count."""
 AHEAD: Final = 0.97
-"""Query tiles are handed out where that is predicted to take less than this share of a CTA for each
-and the next share of persistent ones. What a key costs differs by so much between kernels whose
-loops are the same."""
-AHEAD_OF_TURNS: Final = 0.98
-"""Executed launches that the table had between both shares of persistent CTAs took 0.93 to 0.98."""
-AHEAD_BY_TILES: Final = 0.99
-"""That share of a CTA for every query tile where keys count with what they cost at most: the order
-is the same, so what is left is what query tiles cost, which no loop changes."""
-HANDED_OUT: Final = 4096
-"""Keys of the longest query tile from which on. With fewer the fixed order was 2 to 4 % ahead in
-executed launches, where costs without a mask said otherwise."""
+"""Packed query tiles are handed out where a key is predicted to take no more than others over this.
+What it costs differs by so much between kernels whose loops are the same."""
+AHEAD_OF_TURNS: Final = 0.99
+"""Query tiles that differ are handed out where that is predicted to take less than this share of a
+fixed order: start and query tile of persistent CTAs are told apart by a fit that is off by about a
+hundredth."""
 SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 PLACED: Final = 8
@@ -181,12 +177,21 @@ class QueryTileLoad:
 
         That order may meet the places by luck; :meth:`cycles` charges a longest query tile for it.
         """
-        shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
-        keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
-        loads = tuple(costs.tile + costs.keys(count) for count in keys)
-        heads = self.units // self.of_head
+        loads, heads = self.loads(costs), self.units // self.of_head
         busiest = unevenness(loads, heads, 1, self.places)
         return LAUNCH_CYCLES + costs.first + int(sum(loads) * heads * busiest) // self.places
+
+    def handed_cycles(self, costs: Costs, order: HandedOrder) -> int:
+        """Return what a launch with a mask takes whose query tiles go to whoever is free."""
+        if self.is_even:
+            return self.cycles(costs, in_order=False)
+        return LAUNCH_CYCLES + costs.first + order.busiest(self.loads(costs), self.places)
+
+    def loads(self, costs: Costs) -> tuple[int, ...]:
+        """Return what each query tile of a head takes, the longest first."""
+        shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
+        keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
+        return tuple(costs.tile + costs.keys(count) for count in keys)
 
 
 def choose_blackwell_query_tiles(
@@ -201,7 +206,7 @@ def choose_blackwell_query_tiles(
     """
     ruled = choose_query_tiles(spec.config, sizes, asked)
     config, causal = spec.config, spec.variant.causal
-    rows = [_row_of(spec, kernel) for kernel in ("1q", "2q")]
+    rows = _comparable_rows(spec)
     if ruled.is_final or None in rows or sizes.seqlen_k < FEW_KEYS or is_empty(sizes):
         return ruled
     one, two = (
@@ -228,7 +233,7 @@ def choose_blackwell_scheduler(
     """
     packed = _is_packed(spec.variant)
     kernel = f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair"
-    row = _row_of_depths(spec, kernel) if packed else _row_of(spec, kernel)
+    row = _row_of_depths(spec, kernel, UNMASKED) if packed else _row_of(spec, kernel)
     if row is None or is_empty(sizes):
         return None
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=spec.variant.causal)
@@ -236,17 +241,26 @@ def choose_blackwell_scheduler(
         return None
     if packed:
         return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load) else None
-    tile = load.placed_cycles(row.tile)
-    persistent = load.persistent_cycles(row)
-    best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
-    if row.dynamic is None or load.is_even or load.longest < HANDED_OUT:
+    if not row.causal or load.is_even:
+        tile, persistent = load.placed_cycles(row.tile), load.persistent_cycles(row)
+        best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
         return SchedulerChoice(best, tile, persistent)
-    dynamic = load.placed_cycles(row.dynamic)
-    at_most = load.placed_cycles(row.dynamic._replace(per_keys=row.dear_keys))
-    is_ahead = dynamic < AHEAD * tile or at_most < AHEAD_BY_TILES * tile
-    is_ahead &= dynamic < AHEAD_OF_TURNS * persistent
-    # Costs with a mask had the order as it is; elsewhere it takes some time, so it comes last.
-    if is_ahead and (row.causal or dynamic < AHEAD_OF_TURNS * load.turns_cycles(row.persistent)):
+    return _choice_with_a_mask(row, load, spec, sizes)
+
+
+def _choice_with_a_mask(
+    row: PredictedRow, load: QueryTileLoad, spec: BlackwellSpec, sizes: AttentionSizes
+) -> SchedulerChoice:
+    """Return who takes query tiles that differ, by costs of launches with a mask, in the order of
+    each scheduler as it is."""
+    order = HandedOrder.of(spec, sizes, keeps_short=False)
+    tile, persistent = load.handed_cycles(row.tile, order), load.turns_cycles(row.persistent)
+    best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
+    if row.dynamic is None:
+        return SchedulerChoice(best, tile, persistent)
+    order = HandedOrder.of(spec, sizes, keeps_short=True)
+    dynamic = load.handed_cycles(row.dynamic, order)
+    if dynamic < min(tile, AHEAD_OF_TURNS * persistent):
         best = Scheduler.DYNAMIC
     return SchedulerChoice(best, tile, persistent, dynamic)
 
@@ -270,17 +284,33 @@ def _is_packed(variant: Variant) -> bool:
     return variant.ragged_q and variant.ragged_k and variant.mask == CAUSAL and is_plain(dense)
 
 
-def _row_of(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
-    """Return the predictions for ``kernel`` on a kernel's problem, or None."""
+def _comparable_rows(spec: BlackwellSpec) -> list[PredictedRow | None]:
+    """Return the predictions for one and for two Q tiles: of launches with a mask, or of both
+    without one."""
+    rows = [_row_of(spec, kernel) for kernel in ("1q", "2q")]
+    if all(row is None or row.causal for row in rows):
+        return rows
+    return [_row_of(spec, kernel, UNMASKED) for kernel in ("1q", "2q")]
+
+
+def _row_of(
+    spec: BlackwellSpec, kernel: str, rows: tuple[PredictedRow, ...] = ()
+) -> PredictedRow | None:
+    """Return the predictions for ``kernel`` on a kernel's problem, or None.
+
+    Of ``rows``, or of those that are for its mask.
+    """
     variant = spec.variant
     plain = is_plain(variant) and variant.mask in (NULL, CAUSAL) and not variant.splits_keys
-    return _row_of_depths(spec, kernel) if plain else None
+    rows = rows or (PREDICTED if variant.causal else UNMASKED)
+    return _row_of_depths(spec, kernel, rows) if plain else None
 
 
-def _row_of_depths(spec: BlackwellSpec, kernel: str) -> PredictedRow | None:
+def _row_of_depths(
+    spec: BlackwellSpec, kernel: str, rows: tuple[PredictedRow, ...]
+) -> PredictedRow | None:
     """Return the predictions for plain kernels of its element type and head dims, or None."""
     config = spec.config
     if isinstance(config, FA4Config) and config.pair_cta:
         return None
-    rows = PREDICTED if spec.variant.causal else UNMASKED
     return predicted_of(rows, kernel, config.qkv_dtype, config.depth, spec.output_depth)

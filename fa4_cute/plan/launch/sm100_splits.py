@@ -8,8 +8,9 @@ SMs would hold (``plan.facts.clusters``). Any number goes through a workspace, f
 CTA of a query tile reads them, or a launch that combines, which takes longer the more rows there
 are.
 
-All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
-of it. Sizes are those that the host knows: of a cache, the room in it.
+All cycles are predictions for a B200 (``plan.config.predicted.DECODING``), medians over what is not
+known of it, where those of query tiles are means. Sizes are those that the host knows: of a cache,
+the room in it.
 """
 
 from __future__ import annotations

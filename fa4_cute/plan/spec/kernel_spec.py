@@ -17,7 +17,13 @@ from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
-from .register_tuning import attention_schedule, choices_for, is_plain, most_keys
+from .register_tuning import (
+    attention_schedule,
+    choices_for,
+    holds_factor_address,
+    is_plain,
+    most_keys,
+)
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -206,6 +212,11 @@ class KernelSpec(CommonSpec):
         if config.qkv_dtype_size == 1:
             return is_persistent
         return config.qk_depth <= HOLDING_DEPTH and not is_persistent
+
+    @property
+    def holds_factor_address(self) -> bool:
+        """Whether the address of a row's correction factor stays in a register."""
+        return holds_factor_address(self.config, self.variant)
 
     @property
     def decodes_briefly(self) -> bool:

@@ -45,7 +45,8 @@ ASKING_DEPTH: Final = 64
 """Head dims up to which no CTA asks for query tiles beside P that crosses and more exponentials
 emulated than by default. In bf16 it would spill, with fp8 operands gain with one assembler only."""
 ASKING_REGISTERS: Final = RoleRegisters(200, 72, 40)
-"""Registers of such a CTA with 16-bit operands and a causal mask, of dense sequences."""
+"""Registers of such a CTA with 16-bit operands and a causal mask, of dense sequences, and of one
+whose query heads share keys where it holds the address of a row's factor."""
 PERSISTENT_DIVISOR: Final = 4
 """A persistent CTA carries its counts: a quarter of the loads."""
 SCALES_DIVISOR: Final = 2
@@ -80,10 +81,22 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
     scarce = variant.score_mod is not None and differs
     asks = variant.is_dynamic and tuning.emulated > Tuning().emulated
     scarce |= asks and (config.qk_depth <= ASKING_DEPTH or not _is_causal_at_most(variant))
+    lends = asks or (config.group > 1 and holds_factor_address(config, variant))
     is_limited = variant.mask != NULL and config.qkv_dtype_size > 1 and not variant.ragged_q
-    if asks and config.crosses and is_limited and not scarce:
+    if lends and config.crosses and is_limited and not scarce:
         tuning = replace(tuning, registers=ASKING_REGISTERS)
     return replace(tuning, crosses=tuning.crosses and not scarce)
+
+
+def holds_factor_address(config: FA4TileConfig, variant: Variant) -> bool:
+    """Return whether the address of a row's correction factor stays in a register.
+
+    Else each key tile asks for the thread's number between its maxima and its exponentials. It is
+    held where that is predicted to win: by dynamic CTAs of dense sequences whose P crosses, with a
+    causal mask and 16-bit operands. Without a mask persistent ones get slower.
+    """
+    is_dense = is_plain_in_any_order(variant) and variant.mask == CAUSAL
+    return config.crosses and config.qkv_dtype_size > 1 and variant.is_dynamic and is_dense
 
 
 def _is_causal_at_most(variant: Variant) -> bool:

@@ -36,6 +36,22 @@ def test_longest_tiles_first_over_the_heads_that_the_l2_holds() -> None:
     assert found == [0, 0, 64, 448, 0, 448]
 
 
+def test_the_last_section_has_the_heads_that_are_left() -> None:
+    """80 heads are 32, 32 and 16: an H200's CTAs from 1,024 on have a shorter tile each 16."""
+    problem, grid = PROBLEMS["full-d192_128-k2048-b8-h10_10-causal"], (1280, 1, 1)
+    assert section(problem) == 32
+    found = [place(problem, grid, n) for n in (1023, 1024, 1039, 1040, 1279)]
+    assert found == [480, 0, 0, 32, 480]
+    for tile in range(16):
+        assert sum(place(problem, grid, n) == 32 * tile for n in range(1280)) == 80
+
+
+def test_fewer_heads_than_fit_are_one_section() -> None:
+    few = replace(CAUSAL, batch=1)
+    assert section(few) == 16
+    assert [place(few, (128, 1, 1), n) for n in (0, 15, 16, 127)] == [0, 0, 16, 112]
+
+
 def test_the_busier_of_the_first_and_the_last_persistent_cta_stands_for_all() -> None:
     """Where rounds go backwards in turn, the last CTA may have a tile more than the first."""
     assert chosen(CAUSAL, (132, 1, 1), 132) == [0, 1, 130, 131]

@@ -11,7 +11,7 @@ from benchmarks.machine_state import DRAWS
 from benchmarks.timing import ladder
 from benchmarks.timing.claims import builds, clocks, found, page
 from benchmarks.timing.claims.__main__ import ends_of, predicted, with_ends
-from benchmarks.timing.claims.builds import JUNE, MAY, TODAY
+from benchmarks.timing.claims.builds import JUNE, MAY, TIRX, TODAY
 from benchmarks.timing.claims.causes import CAUSES
 from benchmarks.timing.claims.table import CLAIMS, PAIR, Call, Claim
 from benchmarks.timing.side_by_side.rows import Family, Maker
@@ -46,6 +46,31 @@ def test_what_was_timed_is_compared_before_todays() -> None:
     todays, other = BY_NAME["causal over all keys, 8K, b1 h32"].compared()
     assert (todays[0][0], other[0][0]) == (TODAY, MAY)
     assert MAY.name == "b15, DSL 4.4.2 for CUDA 13, ptxas 13.1"
+
+
+def test_tirx_s_calls_are_of_its_own_build_beside_each_of_flash_attention() -> None:
+    claim = BY_NAME["TIRx over FlashAttention-4, 8K, causal"]
+    assert claim.published == pytest.approx(434.38 / 433.81)
+    compared = list(claim.compared())
+    assert [[build for build, _ in pair] for pair in compared] == [[TIRX, TODAY], [TIRX, MAY]]
+    assert {pair[0][1].name("b200") for pair in compared} == {
+        "b200: 32 x 8192 bf16 d128 causal level 5, ptxas 13.4"
+    }
+    assert compared[1][1][1].column.assembler == "13.1"
+    shorter = BY_NAME["TIRx over FlashAttention-4, 1K, causal"].above.column.options
+    assert shorter == (("level", "4"),)
+    assert BY_NAME["TIRx over FlashAttention-4, 8K, all"].above.column.options == ()
+    found_of = {(one.claim.name, one.build) for one in found.every(calls(), [])}
+    assert {(claim.name, TODAY.name), (claim.name, MAY.name)} <= found_of
+
+
+def test_tirx_is_here_where_its_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for named in (True, False):
+        monkeypatch.setenv("SM100SIM_TIRX", "python")
+        if not named:
+            monkeypatch.delenv("SM100SIM_TIRX")
+        assert TIRX.here is named
+    assert TIRX.name == "tirx-kernels 0.1.2, apache-tvm 0.27.0, nvcc 13, ptxas 13.4"
 
 
 def test_an_older_dsl_gets_calls_of_its_own_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +156,7 @@ def test_every_ratio_that_is_far_off_stands_under_a_cause() -> None:
 
 def test_the_clock_of_a_time_is_that_of_its_predicted_cycles() -> None:
     curve = clocks.Curve("here", "b200", "causal", {1024: (32, 20.0), 2048: (32, 1.0)})
-    call = Call(PAIR, Family((128, 128), True), 1024, 32).by(MAY)
+    _, call = Call(PAIR, Family((128, 128), True), 1024, 32).by(MAY)
     row = {"build": MAY.name, "call": call.name("b200"), "cycles": [30_000, 1]}
     assert list(curve.clocks({found.key_of(row): row})) == [(1024, 1.5)]
     time = clocks.microseconds(Family((128, 128), False), 16384, 32, 1401)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
-from benchmarks.timing.profiles import page, reason
+from benchmarks.timing.profiles import OURS, page, reason
 from sm100sim.timing.profile import KernelProfile, compare, profile_launch
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, op
+from testing.ptx_hashes import RECORD
 
 
 def profiled(exponentials: int, ranks: int) -> KernelProfile:
@@ -22,8 +25,9 @@ def profiled(exponentials: int, ranks: int) -> KernelProfile:
 
 def test_the_page_names_what_differs_and_by_how_much() -> None:
     ours, theirs = profiled(200, 1), profiled(100, 2)
-    text = page(ours, theirs)
+    text = page(ours, theirs, "f00d")
     assert "## The 3 largest differences" in text
+    assert "SHA-256\nf00d." in text
     assert re.search(r"Ratio, draw by draw: (1\.9|2\.0)", text)
     first = re.search(r"1\. \*\*(.*?): ([\d,]+) cycles more\*\* \(\+(\d+\.\d)%", text)
     assert first
@@ -42,7 +46,7 @@ def test_the_page_names_what_differs_and_by_how_much() -> None:
 
 
 def test_the_page_of_equals_has_no_differences() -> None:
-    text = page(profiled(50, 1), profiled(50, 1))
+    text = page(profiled(50, 1), profiled(50, 1), "f00d")
     assert "Ratio, draw by draw: 1.000 (1.000 to 1.000)" in text
     assert "1. **" not in text
     assert "In words" not in text
@@ -53,3 +57,8 @@ def test_a_reason_is_given_only_where_figures_bear_it_out() -> None:
     assert "beside" in reason(found, "pipe")
     turned = compare(profiled(100, 2), profiled(200, 1), work=(2, 1))
     assert reason(turned, "pipe") == ""
+
+
+def test_the_page_is_of_today_s_kernel() -> None:
+    digest = json.loads(RECORD.read_text())["sha256"][OURS]
+    assert digest in Path("docs/profile_d128.md").read_text()

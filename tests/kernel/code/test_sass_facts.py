@@ -9,11 +9,12 @@ from fa4_cute.plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
+from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import Variant
+from fa4_cute.plan.spec.variant import Scheduler, Variant
 from testing.kernels import PERSISTENT
 from testing.sass import instructions, pair_loop, softmax_loops
 
@@ -122,6 +123,17 @@ def test_a_tile_asks_for_no_number_of_the_cta_where_the_base_is_held() -> None:
     before = [text for i in tiles for text in texts[i - 16 : i]]
     assert tiles
     assert not any("SR_CgaCtaId" in text for text in before)
+
+
+def test_a_tile_asks_for_no_number_of_the_thread_where_the_factors_address_is_held() -> None:
+    variant = Variant(mask=CAUSAL, scheduler=Scheduler.DYNAMIC)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+    assert spec.holds_factor_address
+    texts = [instruction.text for instruction in instructions(spec)]
+    votes = [i for i, text in enumerate(texts) if "VOTE.ANY" in text]
+    assert len(votes) == 4  # of each chain: the softmax's, then the correction's
+    for vote in votes:
+        assert not any("SR_TID" in text for text in texts[vote - 8 : vote + 16])
 
 
 @pytest.mark.parametrize("spec", PAIRS, ids=lambda s: s.name)

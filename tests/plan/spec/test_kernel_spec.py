@@ -8,7 +8,14 @@ import pytest
 
 from fa4_cute.plan.compute.mma_plans import pv_plan
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, Mask, SlidingWindowMask
+from fa4_cute.plan.masks.masks import (
+    CAUSAL,
+    NULL,
+    ChunkedMask,
+    DenseBiasMask,
+    Mask,
+    SlidingWindowMask,
+)
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 
@@ -158,6 +165,27 @@ def test_which_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
 ) -> None:
     variant = Variant(**{"scheduler": Scheduler.PERSISTENT, **options})
     assert KernelSpec.for_attention(dtype, head_dim, variant=variant).holds_base is holds
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "options", "holds"),
+    [
+        (DType.BF16, 128, {}, True),
+        (DType.FP16, 96, {"return_lse": True}, True),
+        (DType.BF16, 64, {}, False),
+        (DType.FP8_E4M3, 128, {}, False),
+        (DType.BF16, 128, {"mask": NULL}, False),
+        (DType.BF16, 128, {"scheduler": Scheduler.PERSISTENT}, False),
+        (DType.BF16, 128, {"ragged_q": True, "ragged_k": True}, False),
+        (DType.BF16, 128, {"score_mod": MOD}, False),
+    ],
+)
+def test_which_kernels_hold_the_address_of_a_rows_factor(
+    dtype: DType, head_dim: int, options: dict[str, Any], holds: bool
+) -> None:
+    variant = Variant(**{"scheduler": Scheduler.DYNAMIC, "mask": CAUSAL, **options})
+    spec = KernelSpec.for_attention(dtype, head_dim, variant=variant)
+    assert spec.holds_factor_address is holds
 
 
 @pytest.mark.parametrize(

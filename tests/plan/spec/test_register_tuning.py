@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
+from fa4_cute.plan.masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, SlidingWindowMask
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.register_tuning import (
     ScoreLoads,
@@ -310,6 +310,24 @@ def test_p_of_plain_dynamic_ctas_crosses_where_registers_are_left(
     roles = [spec.schedule[name].registers for name in ("softmax0", "correction", "mma")]
     assert (tuple(roles) == LENT) is lent
     assert spec.with_config(spec.config) == spec
+
+
+@pytest.mark.parametrize(
+    ("dtype", "group", "mask", "registers"),
+    [
+        (DType.BF16, 1, CAUSAL, RoleRegisters()),
+        (DType.BF16, 2, CAUSAL, RoleRegisters(*LENT)),
+        (DType.FP16, 8, CAUSAL, RoleRegisters(*LENT)),
+        (DType.BF16, 2, NULL, RoleRegisters()),
+        (DType.FP8_E4M3, 2, CAUSAL, RoleRegisters()),
+    ],
+)
+def test_registers_where_query_heads_share_keys_and_a_factors_address_is_held(
+    dtype: DType, group: int, mask: Mask, registers: RoleRegisters
+) -> None:
+    variant = Variant(mask, scheduler=Scheduler.DYNAMIC)
+    spec = KernelSpec.for_attention(dtype, 128, group=group, num_qo=2, variant=variant)
+    assert spec.config.tuning.registers == registers
 
 
 def test_a_pair_lends_no_registers() -> None:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.timing.sharing.together_kernels import KERNELS, Product, counted, quack_order
+from benchmarks.timing.sharing.together_kernels import (
+    KERNELS,
+    PERSISTENT,
+    Product,
+    counted,
+    quack_order,
+)
 
 KEPT = Path("benchmarks/timing/sharing/together_kernels.json")
 
@@ -28,6 +34,16 @@ def test_quacks_order() -> None:
 def test_persistent_ctas_take_turns() -> None:
     assert [tiles[0] for tiles in quack_order((128, 64), 4)] == [(k, 0) for k in range(4)]
     assert quack_order((128, 64), 4)[0][1] == (4, 0)
+
+
+def test_orders_are_those_of_executed_ctas() -> None:
+    """The first tiles of CTA 0, from the first bytes of its copies in a functional run."""
+    of = {product.name: product.table[0] for product in KERNELS}
+    assert of[PERSISTENT][:4] == ((0, 0), (4, 2), (8, 4), (12, 6))
+    quack = "gemm-4096x4096x4096-tile{}-cluster1x1"
+    assert of[quack.format("128x64")][:4] == ((0, 0), (4, 16), (0, 33), (4, 49))
+    assert of[quack.format("128x128")][:4] == ((0, 0), (16, 4), (30, 8), (14, 12))
+    assert of[quack.format("256x128")][:3] == ((0, 0), (4, 16), (8, 30))
 
 
 def test_what_products_take_and_ask_for() -> None:

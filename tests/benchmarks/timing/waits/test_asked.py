@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("cutlass")
 pytest.importorskip("triton")
 
+from benchmarks.timing.waits.asked import CTAS, every
 from benchmarks.timing.waits.cases import WAITED
 from benchmarks.timing.waits.records import BEGIN, END
 
@@ -57,7 +58,21 @@ def said(name: str) -> dict[str, Any]:
 
 
 def test_every_name_is_one_case() -> None:
-    assert len({case.name for case in WAITED}) == len(WAITED) == 14
+    assert len({case.name for case in WAITED}) == len(WAITED) == 24
+
+
+def test_values_may_have_other_columns() -> None:
+    uneven = next(case for case in WAITED if case.name == "FA4 d192_128-2048-causal as shipped")
+    shapes = uneven.shapes()
+    assert shapes["k"] == (8, 2048, 10, 192)
+    assert shapes["v"] == shapes["out"] == (8, 2048, 10, 128)
+
+
+@pytest.mark.parametrize("ctas", [1, 132, 264, 1280, 2048, 4096])
+def test_an_odd_number_lies_between_two_that_write(ctas: int) -> None:
+    """So that of 2 to 16 query tiles of a head each writes."""
+    assert every(ctas) % 2
+    assert -(-ctas // every(ctas)) >= min(ctas, CTAS)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,3 +85,38 @@ def test_the_first_barrier_of_this_package_is_passed_late() -> None:
     kept = json.loads(Path("benchmarks/timing/waits/h200.json").read_text())
     first, barrier = kept["kernels"]["fa4_cute d64-1024 fewer consumers"]["waits"][0][:2]
     assert barrier[1] - first[1] == pytest.approx(1694)
+
+
+def odd() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("benchmarks/timing/waits/h200_odd.json").read_text())
+    return found["kernels"]
+
+
+def test_who_of_a_head_begins_later_waits_less() -> None:
+    """Of Triton's attention with 8 warps; the machine has 1,036 cycles a wait for each CTA."""
+    kept = odd()["Triton attention d64-2048 128 × 128, 2 stages, 8 warps"]
+    cycles = np.array(kept["placed"])[:, 2]
+    assert (cycles.min(), cycles.max()) == (51759, 64422)
+    waits = [took for site, _, took in kept["waits"][0] if site == 1]
+    assert len(waits) == 16
+    assert np.mean(waits) == pytest.approx(684, abs=1)
+
+
+def test_two_slots_begin_sooner() -> None:
+    """The first wait of this package's d64 kernel with one tile a CTA, for Q and K."""
+    kept = odd()
+
+    def first(variant: str) -> float:
+        warps = kept[f"fa4_cute d64-1024 {variant}"]["waits"][:12]
+        found = [next(took for site, _, took in warp if site == 1) for warp in warps]
+        return float(np.mean(found))
+
+    assert 160 < first("one tile a CTA") - first("2 stages") < 215
+
+
+def test_a_last_section_of_heads_has_shorter_tiles_sooner() -> None:
+    """FlashAttention-4's CTAs from 1,024 on are of 16 heads, those before of 32."""
+    kept = odd()["FA4 d192_128-2048-causal as shipped"]["placed"]
+    cycles = np.array(kept)[:, 2]
+    assert all(np.diff(cycles[52:]) < 0)
+    assert (cycles[26], cycles[51], cycles[52], cycles[63]) == (55192, 7877, 48444, 11432)

@@ -1,0 +1,76 @@
+"""What the machine says of judged kernels at the clock that they were measured with; no GPU.
+
+    CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.judges.at_clocks OUT.json \\
+        --traces FOLDER [--only REGEX]
+
+An H200's L2 has a clock of its own (`benchmarks/timing/sharing/h200_paces.json`): while SMs slow
+down, they get more bytes in each of their cycles. `predictions` has one clock for all. Here each
+case has the clock that `measured.json` recorded, and what the L2 gives is scaled by it; memory is
+in bytes a second anyway. `paced`: an SM gets at most what `together_kernels clocks` says of the
+kernel, all SMs at once, instead of the same share for all. Values themselves; no draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from sm100sim.timing.chips import Draw, load_chip
+from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
+from sm100sim.timing.records import LaunchTrace
+
+HERE: Final = Path(__file__).parent
+PACES: Final = HERE.parent / "sharing" / "together_clocks.json"
+CHIP: Final = "h200"
+OF_L2: Final = ("l2_bytes", "l2_shared_bytes", "l2_lane_bytes", "l2_write_bytes")
+"""Values in bytes a cycle of SMs at the chip's own clock."""
+
+
+def at_clock(draw: Draw, mhz: float, pace: float | None = None) -> Draw:
+    """A draw for SMs of another clock; `pace`: bytes a cycle that an SM gets at most."""
+    factor = draw["clock_mhz"] / mhz
+    scaled = {name: draw[name] * factor for name in OF_L2 if name in draw.values}
+    if pace is not None:
+        scaled |= {"l2_shared_bytes": pace}
+    return replace(draw, values={**draw.values, **scaled, "clock_mhz": mhz})
+
+
+def cycles(launch: LaunchTrace, draw: Draw) -> int:
+    """What a launch takes that finds nothing in the L2."""
+    return round(time_launch(launch, asked_of_l2(launch, draw), cold=True).cycles)
+
+
+def main() -> None:
+    """Ask, case by case, of which there is a trace."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--traces", type=Path, required=True, help="of `predictions`; one's own")
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args()
+    rows = json.loads((HERE / "measured.json").read_text())["rows"]
+    measured = {f"{row['runner']}: {row['name']}": row for row in rows if "mhz" in row}
+    paces = {row["name"]: row["here"][0] for row in json.loads(PACES.read_text())}
+    found: dict[str, Any] = {}
+    draw = load_chip(CHIP).draw()
+    for key, row in measured.items():
+        file = asked.traces / (re.sub(r"\W+", "_", key) + ".pkl")
+        if not re.search(asked.only, key) or not file.is_file():
+            continue
+        launch, mhz = pickle.loads(file.read_bytes()), row["mhz"]
+        entry = {"mhz": round(mhz), "measured": round(row["cycles"]), "today": cycles(launch, draw),
+                 "at its clock": cycles(launch, at_clock(draw, mhz))}  # fmt: skip
+        if (pace := paces.get(row["name"])) is not None:
+            entry["paced"] = cycles(launch, at_clock(draw, mhz, pace))
+        found[key] = entry
+        print(key, {k: f"{100 * (v / entry['measured'] - 1):+.1f}" for k, v in entry.items()
+                    if k not in ("mhz", "measured")}, flush=True)  # fmt: skip
+        asked.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
