@@ -20,6 +20,8 @@ KNOBS: Final = ("kv_stage", "split_P_arrive", "use_tma_O", "ex2_emu_freq", "ex2_
 exponentials some are polynomials; 0 for none. ex2_emu_start_frg: of a row's parts the first that
 has polynomials. poly_degree: their degree. registers: of a softmax,
 a correction and another warp, and what they become."""
+SPILL_FREE: Final[Changes] = (("registers", ((192, 80, 48), (184, 80, 64))),)
+"""Its own split of registers for pairs of CTAs, where that for one CTA spills and this does not."""
 SETMAXNREG: Final = re.compile(r"(setmaxnreg\S+\s+)(\d+)")
 
 _COMPILED: dict[Changes, dict[Any, Any]] = {}
