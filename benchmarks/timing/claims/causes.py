@@ -46,7 +46,13 @@ CAUSES: Final = (
     ("An older source", "degree 2",
      "the pull request is of March 7 and changes what was then: other registers, and shares that "
      "are tuned since March 25 (b2176fd3). Its figure is a mean over masks and groups of heads."),
-    ("Near", "O by bulk|spilling over",
-     "60 shapes gave 1.171 to 1.264 for O by bulk copy, which both rows are within; the DSL of "
-     "pull request 2869 was 4.6.2, and 4.8.1 makes its registers spill here."),
+    ("The spill fix", "spilling over",
+     "it is the same spill, found: pull request 2869 counts 21 LDL and 18 STL a key tile and warp "
+     "with 176/88/72 registers (DSL 4.6.2), and so does the loop here (4.8.1, ptxas 13.4: stack of "
+     "112 bytes, 128 bytes of stores, 152 of loads; 63 instructions in all); with 184/80/64 both "
+     "have none. So another spill, which stood here as the reason, is refuted. What is short is "
+     "what 39 of them cost: 4 to 5 % of the ratio, which `branch_cycles` 8 instead of 12 alone "
+     "would close. That it is this one is a hypothesis."),
+    ("Near", "O by bulk",
+     "60 shapes gave 1.171 to 1.264 for O by bulk copy, which both rows are within."),
 )  # fmt: skip

@@ -23,6 +23,7 @@ from benchmarks.timing.side_by_side.extents import (
     spent,
     whole,
 )
+from benchmarks.timing.side_by_side.records import load
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw
@@ -283,3 +284,14 @@ def test_the_state_of_the_machine_has_a_name() -> None:
 def test_the_originals_know_nothing_of_this_page() -> None:
     for path in (ROOT / "benchmarks" / "originals").glob("*.py"):
         assert not any(name.startswith("benchmarks.timing") for name in imports(path)), path
+
+
+def test_columns_without_spills_are_those_where_other_registers_have_none() -> None:
+    shown = {
+        column.name: [f.name for f in rows.FAMILIES if rows.offered(column, f)]
+        for column in rows.COLUMNS if column.changes
+    }  # fmt: skip
+    assert shown == {rows.FREE: ["bf16 d192/128 all"], rows.FREE_CLC: ["bf16 d96 causal"]}
+    kept = [row for row in load() if row["column"] in shown]
+    assert len(kept) == 2 * len(rows.LENGTHS)
+    assert not any(row["local"] for row in kept)
