@@ -36,7 +36,7 @@ from benchmarks.timing.side_by_side.spread import (
     taken_by,
     takes_over,
 )
-from benchmarks.timing.side_by_side.variants import SPILL_FREE
+from benchmarks.timing.side_by_side.variants import SPILL_FREE, SPILLING
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip
@@ -145,7 +145,7 @@ def offered(column: Column, problem: Family | Other) -> bool:
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
     if column.changes:
-        return problem == Family(*(((96, 96), True) if column.clc else ((192, 128), False)))
+        return problem.name in SPILLING[column.clc]
     if column.clc:
         if isinstance(problem, Other):
             grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv

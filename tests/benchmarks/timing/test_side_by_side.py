@@ -23,6 +23,7 @@ from benchmarks.timing.side_by_side.extents import (
     spent,
     whole,
 )
+from benchmarks.timing.side_by_side.page import NOT_RUN
 from benchmarks.timing.side_by_side.records import load
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
@@ -286,12 +287,21 @@ def test_the_originals_know_nothing_of_this_page() -> None:
         assert not any(name.startswith("benchmarks.timing") for name in imports(path)), path
 
 
-def test_columns_without_spills_are_those_where_other_registers_have_none() -> None:
+def test_every_configuration_that_spills_has_a_column_without_or_is_named() -> None:
     shown = {
-        column.name: [f.name for f in rows.FAMILIES if rows.offered(column, f)]
+        (column.name, f.name)
         for column in rows.COLUMNS if column.changes
+        for f in rows.FAMILIES if rows.offered(column, f)
     }  # fmt: skip
-    assert shown == {rows.FREE: ["bf16 d192/128 all"], rows.FREE_CLC: ["bf16 d96 causal"]}
-    kept = [row for row in load() if row["column"] in shown]
-    assert len(kept) == 2 * len(rows.LENGTHS)
-    assert not any(row["local"] for row in kept)
+    kept = {(row["column"], row.get("name", row["family"])): row for row in load()}
+    spilling = {key for key, row in kept.items() if key[0].startswith("FA4") and row.get("local")}
+    assert not any(kept[key]["local"] for key in shown)
+    assert {key for key in kept if key[0].endswith("spill-free")} == shown
+    assert {(f"{column}, spill-free", name) for column, name in spilling} - shown == {
+        (f"FA4, CUDA {cuda}, spill-free", f"bf16 {dims} all")
+        for cuda, dims in ((12, "d256"), (13, "d192/128"))
+    } | {
+        (f"{rows.SPLIT}, spill-free", f"decode, 32/8 heads, 4 x 32,768 keys, pages of {page}")
+        for page in (64, 128)
+    }  # fmt: skip
+    assert sum(name.endswith("spill-free") for name in NOT_RUN) == 3
