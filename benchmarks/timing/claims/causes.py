@@ -44,7 +44,7 @@ CAUSES: Final = (
      "up for it is found: the low ends of their ranges are worth 4 and 3 % at 1K and 1 % at 4K."),
     ("Polynomials at d256", "d256",
      "two misses in one. The sign hangs on the order in which warps issue, found by the end of a "
-     "range: `greedy` 0 alone makes the loss a gain at 16K and 32K; which of the two a B200 does "
+     "range: `greedy` 0 alone leaves no loss, at each length; which of the two a B200 does "
      "is not known. The published gain grows from 0.7 to 7.4 % between 16K and 128K, where one "
      "loop takes all the time and the machine has the same gain at each length. A clock that "
      "falls less beside polynomials would do that: a hypothesis, and one that fails if the 1,755 "

@@ -48,9 +48,8 @@ rules of now the two means are +3.5 % and -1.5 %.
   have not started: with a mask, packed where heads share keys, and not for pairs, which "one CTA,
   CLC" is without. "Spill-free" is its PTX with 184, 80 and 64 registers in `setmaxnreg` for
   softmax, correction and other warps, its own split for pairs, instead of 192, 80 and 48 (fp8
-  d192/128 192, 56 and 72), in the rows of one CTA where those spill and these do not. All other
-  rows of it are as shipped, and where no other column stands beside them they do not spill, but
-  for those named at the end.
+  d192/128 192, 56 and 72), in the rows of one CTA where those spill and these do not. Its other
+  columns are as shipped; a row that spills and has none of these beside it is named at the end.
   "Modular 26.7" is PyPI `max-core`, whose host code chooses the kernel; "CUTLASS" the kernel that
   its example 77 takes without options; "Gluon" the example `01-attention-forward.py` of
   triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0; "TIRx 0.1.2" is PyPI
