@@ -31,8 +31,8 @@ CAUSES: Final = (
     ("A cell that its neighbours contradict", "1K.*b1 h32$|1K over 8K, b1 h32, all",
      "a disturbed one: TIRx's file has 33.1 us for all keys at 1K and 32 heads of keys, its file "
      "of August 7 (f495258) 20.7 for the same cell, and both have 20.0, 20.1 and 20.2 for 4, 8 and "
-     "16 of them, which is as much work: found. With 20.7 the mask's ratio is 1.041 and the length's "
-     "1.686 (of 784.8 us at 8K): predicted 3.7 % below and 14 % above, the last as the clocks "
+     "16 of them, which is as much work: found. With 20.7 the mask's ratio is 1.041 and the "
+     "length's 1.686 (of 784.8 us at 8K): predicted 3.7 % below and 14 % above, the last as the clocks "
      "below have it. The rows of 32/16 heads are those of the other cells."),
     ("Clocks", "b1 h32|causal over all keys, [124]K$|32K over 8K|4K over (16|8)K",
      "the table of clocks below. TIRx's falls from 1.59 GHz at 1K to 1.35 at 8K, by as much with a "
@@ -40,8 +40,9 @@ CAUSES: Final = (
      "not. Pull request 2605's B200 "
      "has one clock for all keys at all lengths, and a higher one where a mask leaves much of the "
      "time to starts and ends: its lengths are hit and its masks are not. The GB200's falls at 32K "
-     "by 15 %. That clocks are it is a hypothesis: no source gives its own by length. What holds one down is not modelled. That no launch or start of a CTA makes "
-     "up for it is found: the low ends of their ranges are worth 4 and 3 % at 1K and 1 % at 4K."),
+     "by 15 %. That clocks are it is a hypothesis: no source gives its own by length. What holds "
+     "one down is not modelled. That no launch or start of a CTA makes up for it is found: the low "
+     "ends of their ranges are worth 4 and 3 % at 1K and 1 % at 4K."),
     ("Polynomials at d256", "d256",
      "two misses in one. The sign hangs on the order in which warps issue, found by the end of a "
      "range: `greedy` 0 alone leaves no loss, at each length; which of the two a B200 does "
