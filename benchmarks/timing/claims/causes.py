@@ -32,8 +32,8 @@ CAUSES: Final = (
      "a disturbed one: TIRx's file has 33.1 us for all keys at 1K and 32 heads of keys, its file "
      "of August 7 (f495258) 20.7 for the same cell, and both have 20.0, 20.1 and 20.2 for 4, 8 and "
      "16 of them, which is as much work: found. With 20.7 the mask's ratio is 1.041 and the "
-     "length's 1.686 (of 784.8 us at 8K): predicted 3.7 % below and 14 % above, the last as the clocks "
-     "below have it. The rows of 32/16 heads are those of the other cells."),
+     "length's 1.686 (of 784.8 us at 8K): predicted 3.7 % below and 14 % above, the last as the "
+     "clocks below have it. The rows of 32/16 heads are those of the other cells."),
     ("Clocks", "b1 h32|causal over all keys, [124]K$|32K over 8K|4K over (16|8)K",
      "the table of clocks below. TIRx's falls from 1.59 GHz at 1K to 1.35 at 8K, by as much with a "
      "mask as without, to 2 %: the masks of a build without spills are hit, the lengths are "
