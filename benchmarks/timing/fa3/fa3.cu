@@ -17,18 +17,22 @@
 using Half = cutlass::half_t;
 
 // Of packed sequences only, which are none of the cases.
-void prepare_varlen_num_blocks(Flash_fwd_params &, cudaStream_t, bool, int, int, bool) {}
+void prepare_varlen_num_blocks(Flash_fwd_params &, cudaStream_t, bool, int, int, bool) {
+}
 
-template <class T>
-T *device(size_t count, unsigned seed) {
+template <class T> T *device(size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
   std::vector<T> some(1 << 16), all(count);
-  for (auto &value : some) value = T(normal(random));
-  for (size_t k = 0; k < count; ++k) all[k] = some[random() % some.size()];
+  for (auto &value : some)
+    value = T(normal(random));
+  for (size_t k = 0; k < count; ++k)
+    all[k] = some[random() % some.size()];
   T *found = nullptr;
-  if (cudaMalloc(&found, count * sizeof(T))) std::exit(1);
-  if (cudaMemcpy(found, all.data(), count * sizeof(T), cudaMemcpyHostToDevice)) std::exit(1);
+  if (cudaMalloc(&found, count * sizeof(T)))
+    std::exit(1);
+  if (cudaMemcpy(found, all.data(), count * sizeof(T), cudaMemcpyHostToDevice))
+    std::exit(1);
   return found;
 }
 
@@ -58,10 +62,11 @@ int main(int, char **words) {
   p.arch = 90;
   p.num_sm = ctas;
   int *taken = nullptr;
-  if (cudaMalloc(&taken, 64) || cudaMemset(taken, 0, 64)) return 1;
+  if (cudaMalloc(&taken, 64) || cudaMemset(taken, 0, 64))
+    return 1;
   p.tile_count_semaphore = taken;
   constexpr int pair = DIM >= 128 && !CAUSAL ? 2 : 1;
-  run_flash_fwd<90, DIM, DIM, pair, Half, Half, bool(CAUSAL), false, false, false, false, false,
-                false, false, false, false>(p, nullptr);
+  run_flash_fwd<90, DIM, DIM, pair, Half, Half, bool(CAUSAL), false, false, false, false, false, false, false, false,
+                false>(p, nullptr);
   return cudaDeviceSynchronize();
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ def test_the_page_has_each_published_time_and_is_that_of_the_records() -> None:
     assert text.count("\n| 64 |") + text.count("\n| 128 |") == len(CASES) == 24
     assert "24 of 24 predicted" in text
     assert page([]).count("| not run |") == 24
+    ((mean, worst),) = re.findall(r"error ([\d.]+)%,\s+worst (-?\d+)", text)
+    (row,) = [s for s in Path("docs/timing.md").read_text().split("\n") if "](timing_fa3.md)" in s]
+    assert f"| {mean} %, worst {worst} % |" in row
 
 
 def test_a_program_needs_both_checkouts_and_is_made_for_hopper(
