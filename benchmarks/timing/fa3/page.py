@@ -12,8 +12,8 @@ from sm100sim.timing.predict import Band
 HEAD: Final = """# FlashAttention-3 on an H100: predicted beside published
 
 Written by `python -m benchmarks.timing.fa3` from `benchmarks/timing/fa3/launches.json`. The times
-are those that FlashGPU-Sim's repository says were measured (`docs/sass-frontend.md` at 580352d1:
-forward, fp16, 1,500 MHz, nothing cached, Nsight Compute). **This project did not measure them**;
+are those that FlashGPU-Sim's repository says were measured (its page on a frontend of SASS, at
+580352d1: forward, fp16, 1,500 MHz, nothing cached, Nsight Compute). **This project did not measure them**;
 what it measured on an H100 and an H200 is in [timing_cycles.md](timing_cycles.md), kernels of
 FlashAttention-4 for Hopper among them. Nothing is fitted to the rows of this page.
 

@@ -1,6 +1,6 @@
 """The 24 published times, and what a few small launches say of each.
 
-Published: FlashGPU-Sim/FlashGPU-Sim, `docs/sass-frontend.md` at 580352d1: FlashAttention-3's
+Published: FlashGPU-Sim/FlashGPU-Sim, its page on a frontend of SASS at 580352d1: FlashAttention-3's
 forward pass, fp16, on an H100 at 1,500 MHz, nothing cached, by Nsight Compute.
 """
 
