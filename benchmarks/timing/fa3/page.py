@@ -13,9 +13,9 @@ HEAD: Final = """# FlashAttention-3 on an H100: predicted beside published
 
 Written by `python -m benchmarks.timing.fa3` from `benchmarks/timing/fa3/launches.json`. The times
 are those that FlashGPU-Sim's repository says were measured (its page on a frontend of SASS, at
-580352d1: forward, fp16, 1,500 MHz, nothing cached, Nsight Compute). **This project did not measure them**;
-what it measured on an H100 and an H200 is in [timing_cycles.md](timing_cycles.md), kernels of
-FlashAttention-4 for Hopper among them. Nothing is fitted to the rows of this page.
+580352d1: forward, fp16, 1,500 MHz, nothing cached, Nsight Compute). **This project did not measure
+them**; what it measured on an H100 and an H200 is in [timing_cycles.md](timing_cycles.md), kernels
+of FlashAttention-4 for Hopper among them. Nothing is fitted to the rows of this page.
 
 * **Which build.** The source names neither commit nor compiler. Here it is `hopper` of
   Dao-AILab/flash-attention at 0251105a with its own commit of CUTLASS and its own flags, PTX and
