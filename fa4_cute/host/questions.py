@@ -293,9 +293,9 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Problems that differ
             only in key lengths, scale, or numbers of heads of the same ratio share a kernel.
-            Lengths decide how many Q tiles a CTA takes, who takes them, and splits. Without
-            ``seqlen_q``, the kernels for few and for many queries are compiled; without
-            ``seqlen_k`` either, also persistent, dynamic and, on Hopper, split ones.
+            Sizes decide how many Q tiles a CTA takes, who takes them, and splits: where
+            ``seqlen_q`` or ``seqlen_k`` is missing, the kernels of many lengths and, without
+            ``batch``, of many batches are compiled, up to eleven; name them to compile fewer.
 
     Returns:
         The names of the kernels, in order and each once; also of those that combine split keys.

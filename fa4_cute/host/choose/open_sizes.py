@@ -22,7 +22,7 @@ def open_sizes(problem: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(problem)
         return
     batches = (problem["batch"],) if "batch" in problem else _BATCHES
-    for queries, keys in _pairs(problem.get("seqlen_q"), problem.get("seqlen_k")):
+    for queries, keys in dict.fromkeys(_pairs(problem.get("seqlen_q"), problem.get("seqlen_k"))):
         for batch in batches:
             yield {**problem, "seqlen_q": queries, "seqlen_k": keys, "batch": batch}
 
