@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 from typing import Final
 
@@ -124,14 +124,19 @@ def verdict(found: Band) -> str:
     return "ahead" if found.low > 1 else "behind" if found.high < 1 else "open"
 
 
-def page(rows: Sequence[Row], pairs: Sequence[Row]) -> str:
-    """The page of rows and of the states of the machine that are equal (`records.STATES`)."""
+def page(rows: Sequence[Row], pairs: Sequence[Row], before: Iterable[str] = ()) -> str:
+    """The page.
+
+    Args:
+        rows: those of the file. pairs: states of the machine that are equal (`records.STATES`).
+        before: lines of the section that has the page of before.
+    """
     made = of_one_state([row for row in rows if "cycles" in row], pairs)
     draws = len(made[0]["cycles"]) - 1 if made else 0
     compared = libraries.counts(libraries.recorded())
     head = HEAD.format(draws=draws, amplified=AMPLIFIED, **compared)
     lines = [head, *states(made), *summary(made), ""]
-    lines += [*limits(list(cells(made))), "", "## Every row", "", *tables(made)]
+    lines += [*before, *limits(list(cells(made))), "", "## Every row", "", *tables(made)]
     lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made, pairs)]
     return "\n".join([*lines, ""])
 
@@ -177,7 +182,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
 
 def cells(rows: Sequence[Row]) -> Iterator[Cell]:
     """Each row of another column beside this package's."""
-    for row in sorted(rows, key=_order):
+    for row in sorted(rows, key=place):
         base = base_of(row, rows)
         if base and base is not row:
             group, _, member = title(row).partition(", ")
@@ -212,11 +217,11 @@ def columns(rows: Sequence[Row]) -> list[str]:
 
 def tables(rows: Sequence[Row]) -> Iterator[str]:
     """A table of all rows."""
-    order = {name: place for place, name in enumerate(columns(rows))}
+    order = {name: number for number, name in enumerate(columns(rows))}
     title_before = ""
     yield "| problem | column | cycles | band | ratio | draw by draw | | busiest unit | local |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for row in sorted(rows, key=lambda row: (_order(row), order[row["column"]])):
+    for row in sorted(rows, key=lambda row: (place(row), order[row["column"]])):
         found, base = band(row), base_of(row, rows)
         told = " | | "
         if base and base is not row:
@@ -232,7 +237,8 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _order(row: Row) -> tuple[bool, str, int, str, int, str]:
+def place(row: Row) -> tuple[bool, str, int, str, int, str]:
+    """Where a row's problem stands on the page."""
     words = row["family"].split()
     dims = int(words[1][1:].partition("/")[0]) if len(words) > 1 else 0
     return row["family"] == "other", words[0], dims, row["family"], row.get("length", 0), title(row)

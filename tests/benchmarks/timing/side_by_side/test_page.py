@@ -19,8 +19,7 @@ from sm100sim.timing.chips import load_chip
 
 def test_the_page_is_that_of_the_rows() -> None:
     found = side_by_side.load()
-    pairs = side_by_side.load(side_by_side.STATES)
-    assert Path("docs/side_by_side.md").read_text() == side_page.page(found, pairs)
+    assert Path("docs/side_by_side.md").read_text() == program.drawn()
     keys = [side_by_side.key(row) for row in found]
     assert len(set(keys)) == len(keys)
     assert len(found) > 50
