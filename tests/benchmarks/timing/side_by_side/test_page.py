@@ -56,6 +56,7 @@ def test_fp16_differs_in_names_of_types_and_descriptors() -> None:
     assert len(other) == 3
     for pair in other:  # the formats of A and B, 1 and 0, at bits 7 and 10
         found = [[int(word) for word in re.findall(r"(?<=, )\d+(?=[,;])", line)] for line in pair]
+        assert found[0]
         assert [a - b for a, b in zip(*found, strict=True)] == [0x480] * len(found[0])
 
 
