@@ -72,7 +72,6 @@ NOT_RUN: Final = {
     "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
     "FA4 with `FA_CLC=1`, packed with 8/8 heads, over pages of 64, dense without a mask, for pairs":
     "it does not honour the switch there",
-<<<<<<< HEAD
     "fp16": "not run but as TIRx's: this package's PTX is that for bf16 but for names of types and "
     "descriptors of MMAs, which take as long on the clocked machine",
     "Prompts of fewer than 1,024 queries": "not run here; "
@@ -80,14 +79,12 @@ NOT_RUN: Final = {
     "many heads FlashAttention-4 is ahead of this package",
     "fp8 at 512": "not run: FlashAttention-4, CUTLASS, Gluon and TIRx have no kernel for that head "
     "dimension, and Modular's was not asked with fp8",
-=======
     "FA4 d192/128 all by pairs, spill-free": "12 bytes of stores and 28 of loads at each of eight "
     "splits of registers: most are two values of the start, with 128 registers a thread, and one "
     "load of each role, so `setmaxnreg` does not move them",
     "FA4 d256 all by CUDA 12, spill-free": "of five splits none is; its own (192, 120, 80) has 600 "
     "bytes of stores and 848 of loads, the best (192, 160, 80) 296 and 476",
     "FA4, keys split, 4 x 32,768 keys, spill-free": "not tried: memory takes over 90 % of the time",
->>>>>>> main
     "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
     "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
     "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "
