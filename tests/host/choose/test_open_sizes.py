@@ -42,7 +42,9 @@ def test_what_is_given_is_kept() -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
-@pytest.mark.parametrize("head_dim, head_dim_v", [(64, 64), (128, 128), (192, 128), (256, 256)])
+@pytest.mark.parametrize(
+    ("head_dim", "head_dim_v"), [(64, 64), (128, 128), (192, 128), (256, 256)]
+)
 @pytest.mark.parametrize("group", [1, 4])
 def test_kernels_of_sizes_drawn_are_among_them(
     head_dim: int, head_dim_v: int, dtype: str, causal: bool, group: int
