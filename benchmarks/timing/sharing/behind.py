@@ -7,7 +7,7 @@ those of six CTAs in a row and lie in the L2. It says when Q had come, and when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
@@ -16,14 +16,15 @@ import numpy as np
 from benchmarks.timing.questions import DATA, ROW_BYTES, SMS
 from benchmarks.timing.sharing.cold import ROUNDS, WORDS, _begin, _case, _FINISH, spread
 from benchmarks.timing.sharing.operands import STEP_COLUMNS
+from sm100sim.contract.codes import LANES
 from testing.hardware.case import Case
 
 KEYS, QUERIES, CONSUMERS, SHARERS = 128, 64, 3, 6
 """Rows of a box of K, and of Q; boxes of Q; CTAs that copy the same K and V."""
 MOST: Final = 6
 """Boxes behind Q."""
-PACE: Final = 120
-"""Cycles from one box behind Q to the next."""
+PACE: Final = 0
+"""Cycles from one box behind Q to the next, at least; to ask for one takes some 130."""
 SPREAD: Final = 180
 """Cycles that a CTA begins later than the one before, where they do: all of a wave in 24,000."""
 
@@ -60,14 +61,17 @@ class Behind:
         ]
         total = keys + self.ctas * own * (ROUNDS if self.cold else 1)
         boxes = (KEYS, QUERIES, self.rows)
-        return _case(self.name, self._body(), table, PACE, (total, STEP_COLUMNS), boxes)
+        case = _case(self.name, self._body(), table, PACE, (total, STEP_COLUMNS), boxes)
+        return replace(case, block=2 * LANES)
 
     def _body(self) -> str:
+        """One warp asks, and waits at the end; another one waits for Q."""
         kept = CONSUMERS * QUERIES * ROW_BYTES
         first = _copy(0, KEYS, DATA + kept, 0, "mov.u32 %r38, %r41; ") + "".join(
-            _copy(1, QUERIES, DATA + k * QUERIES * ROW_BYTES, 1 + k, f"add.u32 %r38, %r34, {k * QUERIES}; ")
+            _copy(1, QUERIES, DATA + k * QUERIES * ROW_BYTES, 1 + k,
+                  f"add.u32 %r38, %r34, {k * QUERIES}; ")
             for k in range(CONSUMERS)
-        )
+        )  # fmt: skip
         last = CONSUMERS + 1
         behind = "".join(
             f"mov.u32 %r53, %clock; P{k}: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r53; "
@@ -76,13 +80,17 @@ class Behind:
                     f"add.u32 %r38, %r41, {(1 + k) * KEYS}; ")
             for k in range(self.boxes)
         )  # fmt: skip
+        queries = "".join(_wait(1 + k, "Q") for k in range(CONSUMERS))
+        others = _wait(0) + "".join(_wait(last + k) for k in range(self.boxes))
         return (
             _begin(self.ctas, last + self.boxes)
             + "mul.lo.u32 %r34, %r60, %r42; add.u32 %r34, %r34, %r40; "
-            + first + behind + "".join(_wait(1 + k) for k in range(CONSUMERS))
-            + "mov.u32 %r53, %clock; sub.u32 %r54, %r53, %r50; "
-            + _wait(0) + "".join(_wait(last + k) for k in range(self.boxes))
-            + "xor.b32 %r32, %r32, 1; " + _FINISH
+            "shr.u32 %r57, %r0, 5; setp.ne.u32 %q8, %r57, 0; @%q8 bra QUERIES; "
+            + first + behind + others + "mov.u32 %r53, %clock; sub.u32 %r54, %r53, %r50;"
+            f"bra ENDED; QUERIES: {queries} mov.u32 %r53, %clock; sub.u32 %r54, %r53, %r50;"
+            "setp.ne.u32 %q9, %r0, 32; @!%q9 st.volatile.shared.b32 [%r1+512], %r54;"
+            "ENDED: bar.sync 0; ld.volatile.shared.b32 %r54, [%r1+512]; xor.b32 %r32, %r32, 1; "
+            + _FINISH
         )  # fmt: skip
 
 
@@ -95,10 +103,10 @@ def _copy(box: int, rows: int, to: int, barrier: int, row: str) -> str:
     )
 
 
-def _wait(barrier: int) -> str:
+def _wait(barrier: int, side: str = "W") -> str:
     return (
-        f"W{barrier}: mbarrier.try_wait.parity.shared.b64 %q6, [%r1+{8 * barrier}], %r32; "
-        f"@!%q6 bra W{barrier}; "
+        f"{side}{barrier}: mbarrier.try_wait.parity.shared.b64 %q6, [%r1+{8 * barrier}], %r32; "
+        f"@!%q6 bra {side}{barrier}; "
     )
 
 

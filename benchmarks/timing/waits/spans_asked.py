@@ -41,7 +41,12 @@ FEW: Final = 24
 """Records of a persistent warp: a tile each, and two."""
 
 
-def _asked(case: Case, change: Callable[[str], str], kind: str, apart: int) -> Any:
+def offered() -> list[Case]:
+    """The kernels of the two ladders."""
+    return [c for c in CASES if c.family == OURS and c.ladder in LADDERS]
+
+
+def asked(case: Case, change: Callable[[str], str], kind: str, apart: int) -> Any:
     """The launch with the records of a kind, its tensors, and what a reader needs to know."""
     t = tensors_of(case, apart)
     request = heard(case, t)[0]
@@ -70,7 +75,7 @@ def record(
     """What to store of a launch: it, its image's name, the image, the request, and what it says."""
     sides = []
     for apart in APART:
-        request, t, said = _asked(case, change, kind, apart)
+        request, t, said = asked(case, change, kind, apart)
         sides.append(side_of(request, t))
     cubin = assembled(request.ptx, ARCH)
     image = hashlib.sha256(cubin).hexdigest()[:16] + ".cubin"
@@ -79,8 +84,7 @@ def record(
 
 def main() -> None:
     """Write the launches of all kernels."""
-    offered = [c for c in CASES if c.family == OURS and c.ladder in LADDERS]
-    folder, cases = asked_for(__doc__, offered)
+    folder, cases = asked_for(__doc__, offered())
     begin()
     launches, images, found = {}, {}, {}
     for case in cases:
