@@ -2,8 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, behind, lanes, tiles, exchange or accesses; then the questions of that one and
-no others.
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange or accesses; then the questions of that
+one and no others.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import DATA, ROW_BYTES, SMS
-from benchmarks.timing.sharing.cold import ROUNDS, WORDS, _begin, _case, _FINISH
+from benchmarks.timing.sharing.cold import FINISH, ROUNDS, WORDS, begin, micro_kernel
 from benchmarks.timing.sharing.operands import STEP_COLUMNS
 from sm100sim.contract.codes import LANES
 from testing.hardware.case import Case
@@ -50,8 +50,8 @@ class Behind:
     @property
     def name(self) -> str:
         """Unique."""
-        text = f"Q from {'memory' if self.cold else 'the L2'}, {self.boxes} boxes of {self.rows} rows"
-        text += f" behind, {self.ctas} CTAs"
+        text = f"Q from {'memory' if self.cold else 'the L2'}, "
+        text += f"{self.boxes} boxes of {self.rows} rows behind, {self.ctas} CTAs"
         return text + (f", each {self.apart} cycles later" if self.apart else "")
 
     def case(self) -> Case:
@@ -64,7 +64,7 @@ class Behind:
         ]
         total = keys + self.ctas * own * (ROUNDS if self.cold else 1)
         boxes = (KEYS, QUERIES, self.rows)
-        case = _case(self.name, self._body(), table, PACE, (total, STEP_COLUMNS), boxes)
+        case = micro_kernel(self.name, self._body(), table, PACE, (total, STEP_COLUMNS), boxes)
         return replace(case, block=2 * LANES)
 
     def _body(self) -> str:
@@ -86,14 +86,14 @@ class Behind:
         queries = "".join(_wait(1 + k, "Q") for k in range(CONSUMERS))
         others = _wait(0) + "".join(_wait(last + k) for k in range(self.boxes))
         return (
-            _begin(self.ctas, last + self.boxes)
+            begin(self.ctas, last + self.boxes)
             + "mul.lo.u32 %r34, %r60, %r42; add.u32 %r34, %r34, %r40; "
             "shr.u32 %r57, %r0, 5; setp.ne.u32 %q8, %r57, 0; @%q8 bra QUERIES; "
             + first + behind + others + "mov.u32 %r53, %clock; sub.u32 %r54, %r53, %r50;"
             f"bra ENDED; QUERIES: {queries} mov.u32 %r53, %clock; sub.u32 %r54, %r53, %r50;"
             "setp.ne.u32 %q9, %r0, 32; @!%q9 st.volatile.shared.b32 [%r1+512], %r54;"
             "ENDED: bar.sync 0; ld.volatile.shared.b32 %r54, [%r1+512]; xor.b32 %r32, %r32, 1; "
-            + _FINISH
+            + FINISH
         )  # fmt: skip
 
 

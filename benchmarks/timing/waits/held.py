@@ -11,7 +11,7 @@ from typing import Final
 
 _PLACE: Final = re.compile(r"mbarrier\.arrive\.expect_tx\.shared\.b64 \S+ \[(\w+)\+(\d+)\]")
 _LOOP: Final = re.compile(r"\n(\$L__BB0_\d+):\n\t\.pragma \"nounroll\";\n")
-_COUNT: Final = re.compile(r"\tmov\.b32 \t(%r\d+), (\d+);\n")
+_COUNT: Final = re.compile(r"\tmov\.b32 \t(%r\d+), (\d+);")
 
 
 def held(ptx: str, turns: int) -> str:
@@ -26,7 +26,7 @@ def held(ptx: str, turns: int) -> str:
     loop = _LOOP.search(ptx, at)
     if at < 0 or loop is None:
         raise ValueError("ptx: no loop of a load warp")
-    first, *places = _PLACE.findall(ptx[at : loop.start()])
+    places = _PLACE.findall(ptx[at : loop.start()])[1:]
     counts = [m for m in _COUNT.findall(ptx[at : loop.start()]) if int(m[1]) > 1]
     if not places or not counts:
         raise ValueError("ptx: no boxes before the load warp's loop, or nothing that counts it")
@@ -38,7 +38,8 @@ def held(ptx: str, turns: int) -> str:
         for k, (base, place) in enumerate(places)
     )
     text = (
-        f".reg .pred %h_done, %h_before;\nsetp.lt.u32 %h_before, {row}, {int(keys) * (turns + 1)};\n"
+        ".reg .pred %h_done, %h_before;\n"
+        f"setp.lt.u32 %h_before, {row}, {int(keys) * (turns + 1)};\n"
         f"@%h_before bra GO_ON;\n{waits}GO_ON:\n"
     )
     return ptx[: loop.end()] + text + ptx[loop.end() :]

@@ -1,7 +1,7 @@
 """The same PTX by several schedules of ptxas: what they take on a Hopper GPU and on the machine.
 
     CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.waits.schedules ask FOLDER    no GPU
-    CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.waits.schedules machine FOLDER [OUT.json]
+    CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.waits.schedules machine OUT.json    no GPU
     python -m benchmarks.timing.waits.schedules run FOLDER OUT.json     on a machine with a GPU
     python -m benchmarks.timing.waits.schedules show CHIP.json MACHINE.json       a table
 
@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
 from math import prod
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any, Final
 
+from benchmarks.timing.gemm import tau
 from benchmarks.timing.waits.records import WAITS, WORDS
 
 ENDS, LATE, OTHER, JUDGED = " | ends", " | late", " | other ptxas", " | as judged"
@@ -31,6 +32,8 @@ KINDS: Final = (JUDGED, *(kind + by for by in ("", OTHER) for kind in ("", ENDS,
 CYCLES: Final = (0, 20, 40, 80, 160)
 """That a warp group begins later than the one before; the last parameter of such a kernel."""
 ROUNDS: Final = 9
+Both = tuple[float, float]
+"""Cycles of the chip and of the machine."""
 
 
 def ask(folder: Path) -> None:
@@ -89,8 +92,6 @@ def late(ptx: str) -> str:
     Raises:
         ValueError: it has no warps that take more registers, or takes no parameters.
     """
-    import re
-
     take, entry = ptx.find("setmaxnreg.inc"), re.search(r"\.entry\s+[\w$.]+\s*\(([^)]*)\)", ptx)
     if take < 0 or entry is None:
         raise ValueError("ptx: no warps that take more registers, or no parameters")
@@ -108,11 +109,13 @@ def late(ptx: str) -> str:
     return head + ptx[place:at] + text + ptx[at:]
 
 
-def machine(folder: Path, out: Path) -> None:
+def machine(out: Path) -> None:
     """Ask the machine for all of them, and keep what it says; what is kept already stays."""
     import torch
 
+    from benchmarks.timing.attention_traces import busiest, persistent
     from benchmarks.timing.judges import launches as made
+    from benchmarks.timing.judges.our_variants import SMS
     from benchmarks.timing.judges.predictions import CHIP
     from benchmarks.timing.waits.spans_asked import offered
     from sm100sim.timing.chips import load_chip
@@ -132,10 +135,10 @@ def machine(folder: Path, out: Path) -> None:
                 t[name].normal_()
             kernel = compiled(request.ptx, made.ARCH, request.kernel, ptxas=assembler(kind))
             clusters, apart = prod(request.grid), made.period(case, request)
-            alone = clusters <= made.SMS
-            which = made.persistent(clusters) if alone else range(apart)
+            alone = clusters <= SMS
+            which = persistent(clusters) if alone else range(apart)
             launch = traced(kernel, made.executed(request, which))
-            launch = made.busiest(launch) if alone else made.alike(launch, apart)
+            launch = busiest(launch) if alone else made.alike(launch, apart)
             places = tuple(sorted(made.extents(t), key=lambda extent: extent.address))
             launch = replace(launch, tensors=places)
             draw = asked_of_l2(launch, load_chip(CHIP).draw())
@@ -152,13 +155,12 @@ def run(folder: Path, out: Path) -> None:
     from benchmarks.hopper.times.launcher import Launcher
     from benchmarks.hopper.times.recorded import load
     from benchmarks.hopper.times.timing import Flush
-    from benchmarks.timing.cycles import Stamps, row
-    from benchmarks.timing.judges.cases import CASES, ROUNDED
+    from benchmarks.timing.cycles import Stamps
+    from benchmarks.timing.judges.cases import CASES
 
     said = json.loads((folder / "said.json").read_text())
     launches, launcher, flush = load(folder), Launcher(folder), Flush(cold=True)
     stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count, flush)
-    asked = argparse.Namespace(flush=flush, rounds=ROUNDS)
     found: dict[str, Any] = {"card": card(), "kernels": {}}
     for name, known in said.items():
         case = next(c for c in CASES if c.name == name)
@@ -168,68 +170,73 @@ def run(folder: Path, out: Path) -> None:
             for key, size in case.shapes().items()
         }
         t[WAITS] = torch.zeros(known["words"], dtype=torch.int32, device="cuda")
-        addresses = {key: tensor.data_ptr() for key, tensor in t.items()}
         expected = case.problem.expected(t)
+        asked = argparse.Namespace(flush=flush, rounds=ROUNDS, stamps=stamps, expected=expected)
         for kind in KINDS:
-            launch = launches[name + kind]
             for cycles in CYCLES if LATE in kind else (0,):
+                launch = launches[name + kind]
                 if LATE in kind:
                     params = (*launch.params[:-1], struct.pack("<I", cycles))
                     launch = replace(launch, params=params)
-                t["out"].fill_(float("nan"))
-                made = launcher.prepared(launch, addresses)
-                measured = row(
-                    name, case.family, stamps,
-                    lambda made=made: made(torch.cuda.current_stream().cuda_stream), asked,
-                )  # fmt: skip
-                error = float((t["out"].float() - expected).norm() / expected.norm())
                 key = name + kind + (f" | {cycles}" if LATE in kind else "")
-                found["kernels"][key] = (
-                    [round(x) for x in measured["runs"]] if error <= ROUNDED else f"wrong: {error}"
-                )
-                print(key, round(measured["cycles"]), round(measured["mhz"]), error <= ROUNDED,
-                      flush=True)  # fmt: skip
+                found["kernels"][key] = _cycles(launcher, launch, t, asked)
+        print(name, flush=True)
         out.write_text(json.dumps(found, ensure_ascii=False) + "\n")
-        del t, expected
+        del t, expected, asked
         torch.cuda.empty_cache()
 
 
-def joined(chip: Mapping[str, Any], said: Mapping[str, float]) -> dict[str, list[tuple[float, float]]]:
+def _cycles(launcher: Any, launch: Any, t: dict[str, Any], asked: Any) -> list[int] | str:
+    """Cycles of each run, or how wrong the result is."""
+    import torch
+
+    from benchmarks.timing.cycles import row
+    from benchmarks.timing.judges.cases import ROUNDED
+
+    t["out"].fill_(float("nan"))
+    made = launcher.prepared(launch, {key: tensor.data_ptr() for key, tensor in t.items()})
+    stream = torch.cuda.current_stream().cuda_stream
+    measured = row("", "", asked.stamps, lambda: made(stream), asked)
+    error = float((t["out"].float() - asked.expected).norm() / asked.expected.norm())
+    return [round(x) for x in measured["runs"]] if error <= ROUNDED else f"wrong: {error}"
+
+
+def joined(chip: Mapping[str, Any], said: Mapping[str, float]) -> dict[str, list[Both]]:
     """Of each kernel what the chip and the machine take, by kind; who begins later by 0 cycles."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    for key, cycles in said.items():
-        seen = chip.get(key + " | 0" * (LATE in key))
-        if isinstance(seen, list):
-            found.setdefault(key.split(" | ")[0], []).append((median(seen), cycles))
-    return found
+    names = [key.removesuffix(JUDGED) for key in said if key.endswith(JUDGED)]
+    return {
+        name: [
+            (median(chip[name + kind + " | 0" * (LATE in kind)]), said[name + kind])
+            for kind in KINDS
+        ]
+        for name in names
+    }
 
 
-def tau(rows: Sequence[tuple[float, float]]) -> float:
-    """Kendall's, of what the chip takes and what the machine says."""
-    signs = [(a[0] - b[0]) * (a[1] - b[1]) for a, b in combinations(rows, 2)]
-    return mean((x > 0) - (x < 0) for x in signs)
+def later(chip: Mapping[str, Any], name: str, by: str = "") -> list[float]:
+    """What warp groups that begin later change of a kernel's time, as a share, by `CYCLES`."""
+    took = [median(chip[f"{name}{LATE}{by} | {cycles}"]) for cycles in CYCLES]
+    return [x / took[0] - 1 for x in took]
 
 
 def show(chip: Mapping[str, Any], said: Mapping[str, float]) -> Iterator[str]:
-    """Rows: errors by kind, their mean and deviation; chip's and machine's change by kind; by late."""
+    """Rows: errors by kind, their mean and deviation, and what warp groups that begin later do.
+
+    Then the orders: tau by kind, and of means.
+    """
     rows = joined(chip, said)
     for name, both in rows.items():
         errors = [m / c - 1 for c, m in both]
-        first = both[0]
+        change = max((x for by in ("", OTHER) for x in later(chip, name, by)), key=abs)
         yield (
-            f"| {name} | {' '.join(f'{e:+.1%}' for e in errors)} | {mean(errors):+.2%} | "
-            f"{stdev(errors):.2%} | {' '.join(f'{c / first[0] - 1:+.1%}' for c, _ in both)} | "
-            f"{' '.join(f'{m / first[1] - 1:+.1%}' for _, m in both)} |"
+            f"| {name} | {', '.join(f'{e:+.1%}' for e in errors)} | {mean(errors):+.1%} | "
+            f"{stdev(errors):.1%} | {change:+.1%} |"
         )
-        for by in ("", OTHER):
-            later = [median(chip[f"{name}{LATE}{by} | {k}"]) for k in CYCLES]
-            yield f"|   late{by} | {' '.join(f'{x / later[0] - 1:+.2%}' for x in later)} |"
     for ladder in dict.fromkeys(name.rsplit("-", 1)[0] for name in rows):
         chosen = [both for name, both in rows.items() if name.startswith(ladder)]
-        kinds = range(len(chosen[0]))
-        each = [tau([both[k] for both in chosen]) for k in kinds]
+        each = [tau([both[k] for both in chosen]) for k in range(len(KINDS))]
         means = [(mean(c for c, _ in both), mean(m for _, m in both)) for both in chosen]
-        yield f"{ladder}: tau {' '.join(f'{x:.2f}' for x in each)}; of means {tau(means):.2f}"
+        yield f"{ladder}: tau {', '.join(f'{x:.2f}' for x in each)}; of means {tau(means):.2f}"
 
 
 def main(arguments: list[str]) -> int:
@@ -237,8 +244,8 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["ask", folder]:
             ask(Path(folder))
-        case ["machine", folder, out]:
-            machine(Path(folder), Path(out))
+        case ["machine", out]:
+            machine(Path(out))
         case ["run", folder, out]:
             run(Path(folder), Path(out))
         case ["show", chip, said]:

@@ -4,8 +4,9 @@
     python -m benchmarks.timing.waits.spans run FOLDER OUT.json     on a machine with a GPU
     python -m benchmarks.timing.waits.spans show OUT.json           a table; no GPU
 
-Every CTA writes two records and waits are left alone; of persistent CTAs also each wait for Q, which
-begins a tile. Beside them: cycles of the kernel as it is, and of some kernels all waits, of few CTAs.
+Every CTA writes two records and waits are left alone; of persistent CTAs also each wait for Q,
+which begins a tile. Beside them: cycles of the kernel as it is, and of some kernels all waits, of
+few CTAs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import heapq
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
@@ -49,7 +50,7 @@ def spans(words: npt.NDArray[np.uint32], warps: int, records: int) -> list[Span]
 
 
 def tiles(words: npt.NDArray[np.uint32], warps: int, records: int) -> list[list[int]]:
-    """Of each persistent CTA's first warp: cycles from one wait for Q to the next, and to its end."""
+    """Cycles of a persistent CTA's first warp from a wait for Q to the next, and to its end."""
     ctas = decoded(words, warps, records)
     return [[(b.before - a.before) % 2**32 for a, b in pairwise(cta[0][1:])] for cta in ctas]
 
@@ -62,31 +63,76 @@ def placed_again(lengths: Sequence[float], places: int, gap: float) -> float:
     return max(free)
 
 
-def summary(kernel: Mapping[str, Any], gap: float) -> dict[str, float]:
-    """What a launch's cycles are made of, where each CTA has one tile.
+def usual(kernel: Mapping[str, Any]) -> list[float]:
+    """The median CTA's cycles, by query tile of a head."""
+    lengths = [length for _, _, length in kernel["spans"]]
+    return [median(lengths[k :: kernel["across"]]) for k in range(kernel["across"])]
 
-    mean, of the first on each SM, of the others; waves: as many as SMs' mean; packed: in the order
-    of the launch with each CTA's own cycles; even: with the median of all CTAs of a query tile.
-    """
-    found, across = kernel["spans"], kernel["across"]
-    lengths = [length for _, _, length in found]
-    order = sorted(range(len(found)), key=lambda k: found[k][1])
-    first, seen = set[int](), set[int]()
-    for k in order:
-        if found[k][0] not in seen:
-            seen.add(found[k][0])
-            first.add(k)
-    usual = [median(lengths[k::across]) for k in range(across)]
-    even = [usual[k % across] for k in range(len(lengths))]
-    sms = len(seen)
-    whole = [length for k, length in enumerate(lengths) if k % across < across - 1 or across == 1]
-    return {
-        "mean": mean(lengths), "first": mean(lengths[k] for k in first),
-        "whole": median(whole), "last": usual[-1],
-        "spread": float(np.std(whole) / np.mean(whole)),
-        "packed": placed_again(lengths, sms, gap), "even": placed_again(even, sms, gap),
-        "ideal": sum(length + gap for length in lengths) / sms,
+
+def places(kernel: Mapping[str, Any]) -> int:
+    """How many CTAs ran at once: those that began before a first one could be half done."""
+    half = min(length for _, _, length in kernel["spans"]) / 2
+    return sum(begin * kernel["mhz" + ENDS] / 1e3 < half for _, begin, _ in kernel["spans"])
+
+
+def first_of_sms(kernel: Mapping[str, Any]) -> float:
+    """Mean cycles of the first CTA of each SM; only where an SM holds one at a time."""
+    first: dict[int, Span] = {}
+    for sm, begin, length in sorted(kernel["spans"], key=lambda span: span[1]):
+        first.setdefault(sm, (sm, begin, length))
+    return mean(length for _, _, length in first.values())
+
+
+def evenly(kernel: Mapping[str, Any], gap: float, launch: float) -> float:
+    """Cycles of a launch whose CTAs all take what the median one of their query tile takes."""
+    even, across = usual(kernel), kernel["across"]
+    lengths = [even[k % across] for k in range(len(kernel["spans"]))]
+    return launch + placed_again(lengths, places(kernel), gap)
+
+
+def launch_part(kernel: Mapping[str, Any], gap: float, launch: float) -> float:
+    """How much longer a launch took than with even CTAs, as a share of it."""
+    took: float = median(kernel["cycles" + ENDS])
+    return 1 - evenly(kernel, gap, launch) / took
+
+
+Ask = argparse.Namespace
+
+
+def _measured(
+    name: str, kind: str, known: Mapping[str, Any], tools: tuple[Any, Any, Ask], t: dict[str, Any]
+) -> dict[str, Any]:
+    """A launch of a kind: its cycles, and what it wrote. Tools: launches, a launcher, how to."""
+    import torch
+
+    from benchmarks.timing.cycles import row
+    from benchmarks.timing.judges.cases import ROUNDED
+    from benchmarks.timing.waits.__main__ import middle
+    from benchmarks.timing.waits.records import counted
+
+    launches, launcher, asked = tools
+    if kind:
+        shape = (known[kind]["written"], known["warps"], known[kind]["records"], WORDS)
+        t[WAITS] = torch.zeros(shape, dtype=torch.int32, device="cuda")
+    t["out"].fill_(float("nan"))
+    made = launcher.prepared(launches[name + kind], {n: x.data_ptr() for n, x in t.items()})
+    stream = torch.cuda.current_stream().cuda_stream
+    took = row(name, kind, asked.stamps, lambda: made(stream), asked)
+    expected = asked.case.problem.expected(t)
+    error = float((t["out"].float() - expected).norm() / expected.norm())
+    if not error <= ROUNDED:
+        return {f"failed{kind}": f"wrong: error {error}"}
+    found: dict[str, Any] = {
+        "cycles" + kind: [round(x) for x in took["runs"]], "mhz" + kind: round(took["mhz"])
     }  # fmt: skip
+    if not kind:
+        return found
+    words = t[WAITS].cpu().numpy().view(np.uint32)
+    size = (known["warps"], known[kind]["records"])
+    if kind == ALL_WAITS:
+        return {**found, "waits": middle([counted(cta) for cta in decoded(words, *size)])}
+    found["spans"] = spans(words, *size)
+    return {**found, "tiles": tiles(words, *size)} if known["tiles"] else found
 
 
 def run(folder: Path, out: Path) -> None:
@@ -97,18 +143,16 @@ def run(folder: Path, out: Path) -> None:
     from benchmarks.hopper.times.launcher import Launcher
     from benchmarks.hopper.times.recorded import load
     from benchmarks.hopper.times.timing import Flush
-    from benchmarks.timing.cycles import Stamps, row
-    from benchmarks.timing.judges.cases import CASES, ROUNDED
-    from benchmarks.timing.waits.__main__ import middle
-    from benchmarks.timing.waits.records import counted
+    from benchmarks.timing.cycles import Stamps
+    from benchmarks.timing.judges.cases import CASES
 
     said = json.loads((folder / "said.json").read_text())
     launches, launcher, flush = load(folder), Launcher(folder), Flush(cold=True)
     stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count, flush)
-    asked = argparse.Namespace(flush=flush, rounds=ROUNDS)
     found: dict[str, Any] = {"card": card(), "kernels": {}}
     for name, known in said.items():
         case = next(c for c in CASES if c.name == known["case"])
+        asked = argparse.Namespace(flush=flush, rounds=ROUNDS, stamps=stamps, case=case)
         torch.manual_seed(1)
         t = {
             key: torch.randn(size, device="cuda").to(case.dtype(key))
@@ -116,58 +160,33 @@ def run(folder: Path, out: Path) -> None:
         }
         answer: dict[str, Any] = {"across": known["across"]}
         for kind in ("", ENDS, ALL_WAITS):
-            if name + kind not in launches:
-                continue
-            if kind:
-                shape = (known[kind]["written"], known["warps"], known[kind]["records"], WORDS)
-                t[WAITS] = torch.zeros(shape, dtype=torch.int32, device="cuda")
-            t["out"].fill_(float("nan"))
-            launch = launcher.prepared(
-                launches[name + kind], {n: x.data_ptr() for n, x in t.items()}
-            )
-            measured = row(
-                name, case.family, stamps,
-                lambda made=launch: made(torch.cuda.current_stream().cuda_stream), asked,
-            )  # fmt: skip
-            expected = case.problem.expected(t)
-            error = float((t["out"].float() - expected).norm() / expected.norm())
-            del expected
-            if not error <= ROUNDED:
-                answer[f"failed{kind}"] = f"wrong: error {error}"
-                continue
-            answer[f"cycles{kind}"] = [round(x) for x in measured["runs"]]
-            answer[f"mhz{kind}"] = round(measured["mhz"])
-            if kind:
-                words = t[WAITS].cpu().numpy().view(np.uint32)
-                size = (known["warps"], known[kind]["records"])
-            if kind == ENDS:
-                answer["spans"] = spans(words, *size)
-                if known["tiles"]:
-                    answer["tiles"] = tiles(words, *size)
-            if kind == ALL_WAITS:
-                answer["waits"] = middle([counted(cta) for cta in decoded(words, *size)])
+            if name + kind in launches:
+                answer |= _measured(name, kind, known, (launches, launcher, asked), t)
         found["kernels"][name] = answer
-        print(name, median(answer.get("cycles", [0])), median(answer.get("cycles" + ENDS, [0])),
-              [k for k in answer if "failed" in k], flush=True)  # fmt: skip
-        out.write_text(json.dumps(found) + "\n")
-        del t, launch
+        print(name, [key for key in answer if "failed" in key], flush=True)
+        out.write_text(json.dumps(found, ensure_ascii=False) + "\n")
+        del t
         torch.cuda.empty_cache()
 
 
-def show(measured: Path) -> str:
-    """A line for each kernel."""
-    lines = []
+def show(measured: Path, gap: float, launch: float) -> Iterator[str]:
+    """A line a kernel: cycles, and with records how much more.
+
+    Of CTAs with a tile each also the first and the last tile's, the deviation within a tile, those
+    of the first CTAs of SMs, and the launch's part.
+    """
     for name, kernel in json.loads(measured.read_text())["kernels"].items():
-        took = [median(kernel.get(key, [0])) for key in ("cycles", "cycles" + ENDS)]
-        lines.append(f"{name}: {took[0]:,.0f}, with records {took[1]:,.0f}")
-        if "spans" in kernel and "tiles" not in kernel:
-            said = summary(kernel, 312)
-            lines.append("    " + ", ".join(f"{k} {x:,.3f}" for k, x in said.items()))
-        if "tiles" in kernel:
-            each = [t for cta in kernel["tiles"] for t in cta[:-1]]
-            lines.append(f"    tiles: median {median(each):,.0f}, mean {mean(each):,.0f}; ctas "
-                         f"{[x[2] for x in kernel['spans']][:5]}")  # fmt: skip
-    return "\n".join(lines)
+        took = [median(kernel["cycles" + kind]) for kind in ("", ENDS)]
+        line = f"| {name} | {took[0]:,.0f} | {took[1] / took[0] - 1:+.1%} |"
+        if "tiles" not in kernel:
+            lengths = np.array([length for _, _, length in kernel["spans"]])
+            tile = np.array(usual(kernel))[np.arange(len(lengths)) % kernel["across"]]
+            line += (
+                f" {usual(kernel)[0]:,.0f} | {usual(kernel)[-1]:,.0f} | "
+                f"{np.std(lengths / tile):.1%} | {first_of_sms(kernel):,.0f} | "
+                f"{launch_part(kernel, gap, launch):+.2%} |"
+            )
+        yield line
 
 
 def main(arguments: list[str]) -> int:
@@ -176,7 +195,10 @@ def main(arguments: list[str]) -> int:
         case ["run", folder, out]:
             run(Path(folder), Path(out))
         case ["show", out]:
-            print(show(Path(out)))
+            from sm100sim.timing.chips import load_chip
+
+            draw = load_chip("h200").draw()
+            print("\n".join(show(Path(out), draw["cta_cycles"], draw["launch_cycles"])))
         case _:
             print(__doc__, file=sys.stderr)
             return 64
