@@ -70,7 +70,7 @@ def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> Non
     }
     assert shown == {
         rows.CLC: ["bf16 d64 causal", "bf16 d96 causal", "bf16 d128 causal", "bf16 d192/128 causal",
-                   "fp8 d64 causal", "fp8 d128 causal"],
+                   "fp8 d64 causal", "fp8 d96 causal", "fp8 d128 causal", "fp8 d192/128 causal"],
         f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
     }  # fmt: skip
     packed = [o.name for o in rows.OTHERS for c in of.values() if rows.offered(c, o)]
