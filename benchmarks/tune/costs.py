@@ -199,7 +199,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     for kind in DECODING:
         if kind.name in records:
             record = records[kind.name]
-            tile, combine = (f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine"))
+            parts = ("tile", "combine")
+            tile, combine = (f"Costs{tuple(costs_of(record[part]))}" for part in parts)
             text += f"    DecodingRow({kind.key},\n                {tile}, {combine}"
             if "last" in record:
                 # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.

@@ -83,7 +83,8 @@ class Steps:
             more = c - a
             # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
             # has to reach the L2 first.
-            last.append((a - one - more + draw["global_latency"], split, more - split * COMBINED[0]))
+            waits = a - one - more + draw["global_latency"]
+            last.append((waits, split, more - split * COMBINED[0]))
         exchange = []
         for size in EXCHANGED:
             # A CTA of the cluster has as many keys as that of the shorter step.
