@@ -72,6 +72,7 @@ def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> Non
         rows.CLC: ["bf16 d64 causal", "bf16 d96 causal", "bf16 d128 causal", "bf16 d192/128 causal",
                    "fp8 d64 causal", "fp8 d96 causal", "fp8 d128 causal", "fp8 d192/128 causal"],
         f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
+        f"{rows.CLC}, spill-free": ["bf16 d96 causal", "fp8 d192/128 causal"],
     }  # fmt: skip
     packed = [o.name for o in rows.OTHERS for c in of.values() if rows.offered(c, o)]
     assert packed == ["packed 4,096 to 256, 8/2 heads, causal"]
