@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.tune.few_keys import Prompts, rows_text
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
 
@@ -60,11 +61,13 @@ class Kind:
     ov_depth: int
     decodes: bool = False
     causal: bool = False
+    few_keys: bool = False
 
     @property
     def name(self) -> str:
         """E.g. "2q bf16 192/128"; of a step of decoding "1q bf16 64/64, decoding"."""
         more = ", decoding" if self.decodes else ", causal" if self.causal else ""
+        more += ", few keys" if self.few_keys else ""
         return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{more}"
 
     @property
@@ -91,6 +94,9 @@ DECODING: Final = (
       for d, v in ((64, 64), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d, decodes=True) for dtype in ("bf16", "fp8") for d in (256, 512)),
 )  # fmt: skip
+SHORT: Final = tuple(
+    Kind(kernel, "bf16", d, d, few_keys=True) for kernel in ("1q", "2q") for d in (64, 128)
+)
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
 FEW_TILES: Final = (2048, 1)
@@ -195,6 +201,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             told = ", ".join(f"Costs{tuple(costs)}" for costs in known)
             told += ",\n                 causal=True" if kind.causal else ""
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
+    text += ")  # fmt: skip\nSHORT: Final[tuple[PredictedRow, ...]] = (\n"
+    text += "".join(rows_text(kind, records[kind.name]) for kind in SHORT if kind.name in records)
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
     for kind in DECODING:
         if kind.name in records:
@@ -238,7 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     records = load()
     if given.stale:
-        old = {k.name: stale(k, records[k.name]) for k in KINDS
+        old = {k.name: stale(k, records[k.name]) for k in (*KINDS, *SHORT)
                if k.name in records and re.search(given.only, k.name)}  # fmt: skip
         print(*(f"{name}: {', '.join(found)}" for name, found in old.items() if found), sep="\n")
         return int(any(old.values()))
@@ -260,6 +268,11 @@ def main(arguments: list[str] | None = None) -> int:
                 records[kind.name] = record | {"memory": memory_rate(maker)}
                 parts = [part for part in ("tile", "combine", "last") if part in record]
                 print(kind.name, *(costs_of(record[part]) for part in parts), flush=True)
+                save(records)
+        for kind in SHORT:
+            if re.search(given.only, kind.name):
+                records[kind.name] = Prompts(kind, maker).record()
+                print(kind.name, flush=True)
                 save(records)
         for kind in KINDS:
             if re.search(given.only, kind.name):

@@ -44,7 +44,7 @@ class PredictedRow(NamedTuple):
     ``dynamic`` is None where they are not known. ``kernel`` is "2q" or "1q", or "pair" for the CTA
     pair of wide heads; the others are those of ``TunedRow``. ``causal`` rows are of launches with
     that mask, whose masked key tiles count with their query tiles; where there is none a row
-    without one holds both.
+    without one holds both. Rows of few keys hold up to ``most_keys``; others have 0 there.
     """
 
     kernel: str
@@ -55,6 +55,7 @@ class PredictedRow(NamedTuple):
     persistent: Costs
     dynamic: Costs | None = None
     causal: bool = False
+    most_keys: int = 0
 
 
 class DecodingRow(NamedTuple):

@@ -1,8 +1,8 @@
 """One or two Q tiles per CTA: the rules of dispatch as a table, tried from the top.
 
-They decide where nothing is predicted, or predictions are close (``sm100_selection``), where one Q
-tile holds all queries, and with few keys: the tables, made with 1,024 keys and more, had two tiles
-of head dim 64 ahead with 512, and clusters executed for that problem did not.
+They decide where nothing is predicted, or predictions are close (``sm100_selection``), and where one
+Q tile holds all queries of many keys. With few keys it may not: two Q tiles keep both softmax groups
+at work where one has a single key tile for them, even if a tile holds no query.
 
 Two Q tiles share every K and V tile that is loaded, and their softmax warp groups run during each
 other's MMAs. A single Q tile overlaps them the same way, by halving the keys instead of the
@@ -24,6 +24,9 @@ from ..facts.hardware import SM_COUNT
 from ..spec.limits import supported, unsupported_reason
 from .launch import AttentionSizes
 from .tiles import TileShape
+
+FEW_KEYS: Final = 1024
+"""Keys with which start and end of a query tile count most; fewer have costs of their own."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ class Workload:
     def positions(self) -> int:
         """Queries that one Q tile takes: fewer than its rows when a group's heads share it."""
         return self.one.BM_eff()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether one Q tile takes all queries."""
+        return self.sizes.seqlen_q <= self.positions
 
     @property
     def num_ctas(self) -> int:
@@ -100,11 +108,19 @@ QUERY_TILE_RULES: Final = (
     QueryTileRule(
         "short prompt",
         1,
-        lambda work: work.sizes.seqlen_q <= work.positions,
+        lambda work: work.is_short and work.sizes.seqlen_k >= FEW_KEYS,
         lambda work: (
             f"seqlen_q={work.sizes.seqlen_q} fits one Q tile of {work.positions} positions"
         ),
         is_final=True,
+    ),
+    QueryTileRule(
+        "short prompt, few keys",
+        1,
+        lambda work: work.is_short,
+        lambda work: (
+            f"seqlen_q={work.sizes.seqlen_q} fits one Q tile of {work.positions} positions"
+        ),
     ),
     QueryTileRule(
         "small grid",

@@ -22,7 +22,7 @@ from typing import Final
 
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
-from ..config.predicted import LAUNCH_CYCLES, PREDICTED
+from ..config.predicted import LAUNCH_CYCLES, PREDICTED, SHORT
 from ..config.prediction import Costs, PredictedRow, predicted_of
 from ..facts.hardware import align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
@@ -32,17 +32,16 @@ from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
 from .handed import HandedOrder
 from .launch import AttentionSizes
-from .selection import QueryTiles, choose_query_tiles, with_one_tile
+from .selection import FEW_KEYS, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
 from .turns import unevenness
 
 BlackwellSpec = KernelSpec | Depth512Spec
-FEW_KEYS: Final = 1024
-"""Keys with which start and end of a query tile count most; the fewest of a prediction."""
 CLEAR: Final = 0.9
 """Predictions say otherwise than a rule where they differ by more than this share."""
 CLEAR_EXACTLY: Final = 0.95
-"""That share where both were made of launches with a mask, so that masked key tiles count."""
+"""That share where both were made of launches like it: with a mask, so that masked key tiles count,
+or with few keys."""
 AHEAD: Final = 0.97
 """Packed query tiles are handed out where a key is predicted to take no more than others over this.
 What it costs differs by so much between kernels whose loops are the same."""
@@ -194,7 +193,7 @@ def choose_blackwell_query_tiles(
     spec: KernelSpec, sizes: AttentionSizes, num_sms: int, asked: int | None = None
 ) -> QueryTiles:
     """Return how many Q tiles a CTA takes: as predicted, or by the rules where both take about
-    as long, or nothing is predicted: with fewer keys than the tables were made of, too.
+    as long, or nothing is predicted: with few keys and a mask, too.
 
     Args:
         spec: the kernel with two Q tiles. sizes, num_sms: of the call.
@@ -202,8 +201,8 @@ def choose_blackwell_query_tiles(
     """
     ruled = choose_query_tiles(spec.config, sizes, asked)
     config, causal = spec.config, spec.variant.causal
-    rows = _comparable_rows(spec)
-    if ruled.is_final or None in rows or sizes.seqlen_k < FEW_KEYS or is_empty(sizes):
+    rows = _comparable_rows(spec, sizes)
+    if ruled.is_final or None in rows or is_empty(sizes):
         return ruled
     one, two = (
         QueryTileLoad.of(of, sizes, num_sms, causal=causal).best_cycles(row)
@@ -211,7 +210,8 @@ def choose_blackwell_query_tiles(
         if row is not None
     )
     predicted = f"predicted for a B200 are {one:,} cycles with one Q tile, {two:,} with two"
-    best, are_exact = 1 if one < two else 2, all(row and row.causal for row in rows)
+    best = 1 if one < two else 2
+    are_exact = all(row and (row.causal or row.most_keys) for row in rows)
     clear = CLEAR_EXACTLY if are_exact else CLEAR
     if best == ruled.num_qo or min(one, two) > clear * max(one, two):
         return QueryTiles(ruled.num_qo, f"{ruled.reason}; {predicted}")
@@ -230,6 +230,8 @@ def choose_blackwell_scheduler(
     packed = _is_packed(spec.variant)
     kernel = f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair"
     row = _row_of_depths(spec, kernel, UNMASKED) if packed else _row_of(spec, kernel)
+    if sizes.seqlen_k < FEW_KEYS and not packed and (short := _short_rows(spec, sizes)):
+        row = _row_of(spec, kernel, short) or row
     if row is None or is_empty(sizes):
         return None
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=spec.variant.causal)
@@ -280,13 +282,23 @@ def _is_packed(variant: Variant) -> bool:
     return variant.ragged_q and variant.ragged_k and variant.mask == CAUSAL and is_plain(dense)
 
 
-def _comparable_rows(spec: BlackwellSpec) -> list[PredictedRow | None]:
+def _comparable_rows(spec: BlackwellSpec, sizes: AttentionSizes) -> list[PredictedRow | None]:
     """Return the predictions for one and for two Q tiles: of launches with a mask, or of both
-    without one."""
+    without one, or of few keys."""
+    if sizes.seqlen_k < FEW_KEYS:
+        short = _short_rows(spec, sizes)
+        return [_row_of(spec, kernel, short) if short else None for kernel in ("1q", "2q")]
     rows = [_row_of(spec, kernel) for kernel in ("1q", "2q")]
     if all(row is None or row.causal for row in rows):
         return rows
     return [_row_of(spec, kernel, UNMASKED) for kernel in ("1q", "2q")]
+
+
+def _short_rows(spec: BlackwellSpec, sizes: AttentionSizes) -> tuple[PredictedRow, ...]:
+    """Return the rows of as few keys as a call has; none with a mask."""
+    if spec.variant.causal:
+        return ()
+    return tuple(row for row in SHORT if sizes.seqlen_k <= row.most_keys)
 
 
 def _row_of(
