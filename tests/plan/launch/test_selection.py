@@ -18,9 +18,11 @@ from fa4_cute.plan.launch.selection import (
 from fa4_cute.plan.spec.limits import supported
 
 
-def workload(seqlen_q: int, *, heads: int = 1, group: int = 1, batch: int = 1) -> Workload:
+def workload(
+    seqlen_q: int, *, heads: int = 1, group: int = 1, batch: int = 1, keys: int = 1024
+) -> Workload:
     config = FA4Config.for_attention(DType.BF16, 128, group=group)
-    sizes = AttentionSizes(batch, seqlen_q, 1024, heads, max(1, heads // group))
+    sizes = AttentionSizes(batch, seqlen_q, keys, heads, max(1, heads // group))
     return Workload(config, sizes)
 
 
@@ -31,6 +33,7 @@ def workload(seqlen_q: int, *, heads: int = 1, group: int = 1, batch: int = 1) -
         (workload(1, heads=1000, batch=1000), "short prompt", 1),
         (workload(128, heads=1000), "short prompt", 1),
         (workload(129, heads=1000), "full grid", 2),
+        (workload(128, heads=1000, keys=1023), "short prompt, few keys", 1),
         # eight heads of a group in one tile leave room for 16 positions
         (workload(16, heads=8000, group=8), "short prompt", 1),
         (workload(17, heads=8000, group=8), "full grid", 2),
@@ -54,6 +57,13 @@ def test_rules(work: Workload, rule: str, num_qo: int) -> None:
     choice = choose_query_tiles(work.config, work.sizes, work.asked)
     assert choice.num_qo == num_qo
     assert choice.text.endswith(found.reason(work))
+
+
+def test_a_short_prompt_is_final_with_many_keys_only() -> None:
+    """Fewer have costs of their own, by which two Q tiles may win."""
+    many, few = workload(64), workload(64, keys=1023)
+    assert choose_query_tiles(many.config, many.sizes).is_final
+    assert not choose_query_tiles(few.config, few.sizes).is_final
 
 
 def test_reasons_name_the_numbers_that_decide() -> None:
