@@ -183,6 +183,7 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
         "fa4_combine_bf16_d128_0",
         *(f"fa4_sm100_bf16_d64_g4_{rest}1q_0"
           for rest in ("lse_", "persistent_lse_", "last_lse_", "split_lse_")),
+        *(f"fa4_sm100_bf16_d64_g4_{rest}lse_0" for rest in ("", "persistent_")),
         "fa4_combine_bf16_d64_lse_0",
     }  # fmt: skip
     assert len(recorder.compiled) == len(names), "each once"

@@ -277,7 +277,8 @@ def test_explain_says_how_many_query_tiles_and_why() -> None:
     prefill = fa4_cute.explain(head_dim=128, heads_q=64, heads_k=8, seqlen_q=4096)
     assert "two Q tiles per CTA: 1024 CTAs" in prefill
     assert "tile 256 x 128" in prefill
-    assert "one Q tile per CTA" in fa4_cute.can_implement(head_dim=64).reason
+    assert "one Q tile per CTA" in fa4_cute.can_implement(head_dim=64, causal=True).reason
+    assert "with two Q tiles per CTA: predicted" in fa4_cute.can_implement(head_dim=64).reason
     assert "Q tile per CTA" not in fa4_cute.explain(head_dim=512)
 
 
