@@ -1,8 +1,8 @@
 """One or two Q tiles per CTA: the rules of dispatch as a table, tried from the top.
 
-They decide where nothing is predicted, or predictions are close (``sm100_selection``), and where one
-Q tile holds all queries of many keys. With few keys it may not: two Q tiles keep both softmax groups
-at work where one has a single key tile for them, even if a tile holds no query.
+They decide where nothing is predicted, or predictions are close (``sm100_selection``), and where
+one Q tile holds all queries of many keys. With few keys it may not: two Q tiles keep both softmax
+groups at work where one has a single key tile for them, even if a tile holds no query.
 
 Two Q tiles share every K and V tile that is loaded, and their softmax warp groups run during each
 other's MMAs. A single Q tile overlaps them the same way, by halving the keys instead of the
