@@ -86,17 +86,17 @@ def held_ratios(chip: str) -> HeldRatios:
     return HeldRatios(**known["hopper" if hopper else "blackwell"])
 
 
-def with_error(cycles: float, band: Band, chip: str) -> str:
+def with_error(cycles: float, band: Band, chip: str) -> tuple[str, str]:
     """Return what is to be said beside a band of draws, the model's own error included."""
     found = held()
     low, high = found.widened(cycles, band)
-    elsewhere = "" if load_chip(chip).arch.startswith("sm_90") else (
-        "; that is Hopper's, for no kernel's cycles of this chip are known"
-    )  # fmt: skip
+    hopper = load_chip(chip).arch.startswith("sm_90")
+    elsewhere = "" if hopper else f"; no kernel's cycles on a {chip.upper()} are known"
     return (
-        f"with the model's own error {low:,.0f} to {high:,.0f}: of {found.kernels} launches on "
-        f"{found.on} nine of ten were within {found.nine:.1%}, {found.in_band / found.kernels:.0%} "
-        f"in the band of draws and {found.in_both / found.kernels:.0%} in this one{elsewhere}"
+        f"with the model's own error {low:,.0f} to {high:,.0f}: nine of ten of {found.kernels} "
+        f"launches on {found.on} were within {found.nine:.1%};",
+        f"{found.in_band / found.kernels:.0%} of them lay in the band of draws, "
+        f"{found.in_both / found.kernels:.0%} in such a one, {OF_BAND:.0%} should{elsewhere}",
     )
 
 

@@ -89,7 +89,7 @@ def _head(found: KernelProfile) -> list[str]:
         f"  a cluster takes {band.median:,.0f} ({band.low:,.0f} to {band.high:,.0f}) {PREDICTED}; "
         f"the launch fills the chip {waves}",
         *launch,
-        f"  {error}",
+        *(f"  {line}" for line in error),
         f"  with the chip's own values {found.cycles:,.0f}, of which all that follows speaks; "
         f"{limit}{several}",
         f"  occupancy: {occupancy.ctas} CTAs, {occupancy.warps} of {occupancy.places} warps an SM; "
