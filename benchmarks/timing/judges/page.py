@@ -5,9 +5,10 @@
 
 Measured: what `benchmarks.timing.cycles` wrote, `measured.json` of that folder unless another is
 named. Predicted: `benchmarks.timing.judges.predictions`, which must be older. What `later.json` of
-that folder has, where there is one, was made with rules and values that came after the measurement,
-and stands apart. Without other files `held.toml` of the profiler is written too: what it says beside
-its bands (`benchmarks.timing.judges.held`).
+that folder has, where there is one, was made after the measurement, with rules, values or orders of
+tiles that changed since, and stands apart. Without other files `held.toml` of the profiler is
+written too: what it says beside its bands (`benchmarks.timing.judges.held`), by the first
+predictions only.
 """
 
 from __future__ import annotations
@@ -146,19 +147,19 @@ def _tables(asked: Sequence[Judged]) -> list[str]:
 
 
 def _later(again: Sequence[Judged]) -> list[str]:
-    """The same with the rules and values of now, which are no blind prediction."""
+    """Those that were predicted again, which is no blind prediction, and what changed is below."""
     asked = [case for case in again if case.measured is not None]
     if not asked:
         return []
-    said = "With rules and values that have changed since (below), committed before this was run:"
-    return [said, "", *_tables(asked)]
+    said = "Predicted again with rules, values or orders of tiles that have changed since (below):"
+    return [said, "", *_families(asked), ""]
 
 
 def _within(again: Sequence[Judged]) -> str:
-    """How many are, with what changed since."""
+    """How many are of those predicted again."""
     asked = [case for case in again if case.measured is not None]
     near = sum(abs(case.error) <= WORST for case in asked)
-    return f", with what has changed since {near} of {len(asked)}" if asked else ""
+    return f", of those predicted again {near} of {len(asked)}" if asked else ""
 
 
 def _every(cases: Sequence[Judged], again: Sequence[Judged]) -> list[str]:
