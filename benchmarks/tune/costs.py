@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
-from fa4_cute.plan.config.prediction import COUNTED_KEYS, EXCHANGED, Costs
+from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
 
 if TYPE_CHECKING:
@@ -86,19 +86,16 @@ KINDS: Final = (
 key tiles cost more, and each scheduler hides another share of them. One Q tile has such a row only
 where its softmax loop without a mask is another (``KernelSpec.masks_apart``); how many Q tiles a
 CTA takes is compared by rows of the same launches."""
-DECODING: Final = tuple(Kind("1q", "bf16", d, d, decodes=True) for d in (64, 128))
+DECODING: Final = (
+    *(Kind("1q", dtype, d, v, decodes=True) for dtype in ("bf16", "fp8")
+      for d, v in ((64, 64), (128, 128), (192, 128))),
+    *(Kind("pair", dtype, d, d, decodes=True) for dtype in ("bf16", "fp8") for d in (256, 512)),
+)  # fmt: skip
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
 FEW_TILES: Final = (2048, 1)
 """Length and batch of one more causal launch of persistent CTAs. In the others each takes as many
 query tiles, so that start and tiles would not be told apart; short prompts have few."""
-DECODED_KEYS: Final = (2048, 4096)
-COMBINED: Final = (4, 16)
-"""Splits of the launches whose second kernel is predicted."""
-TWICE: Final = 16
-"""Rows of a query tile that the last CTA puts together in two rounds."""
-PROMPT: Final = (512, 16)
-"""Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
 
 def family_of(kind: Kind) -> Family:
@@ -156,58 +153,6 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     return record
 
 
-def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
-    """Execute a CTA of a decoding step and combine kernels; return the record."""
-    from benchmarks.hopper.times.problems import Problem
-    from benchmarks.timing.side_by_side import extents
-    from benchmarks.timing.side_by_side.callers import CUDA12, Column
-    from sm100sim.timing.predict.gpu import time_launch
-
-    def launches(
-        keys: int, splits: int, where: str = "workspace", rows: tuple[int, int, int] = (1, 4, 1)
-    ) -> list[list[float]]:
-        options = (("num_splits", splits), ("split", where))
-        column = Column("decoding", "fa4_cute", CUDA12, options=options)
-        queries, heads, heads_kv = rows
-        problem = Problem("tune", 1, queries, keys, heads, heads_kv, kind.depth, kind.ov_depth)
-        found = []
-        for recorded in maker.records(column, problem):
-            kernel = maker.kernel(column, recorded.request)
-            launch = extents.representatives(kernel, recorded)
-            found.append([time_launch(launch, draw).cycles for draw in maker.draws])
-        return found
-
-    few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
-    joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
-    # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
-    joining = [launches(DECODED_KEYS[0] * splits, splits, "last")[0] for splits in COMBINED]
-    rows = TWICE // 4, 4, 1
-    (twice,) = launches(DECODED_KEYS[0] * COMBINED[0], COMBINED[0], "last", rows)
-    record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "last": []}
-    for draw, one, a, b, c in zip(maker.draws, few, *joining, twice, strict=True):
-        split = (b - a) / (COMBINED[1] - COMBINED[0])
-        more = c - a
-        # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
-        # has to reach the L2 first.
-        fence = draw["global_latency"]
-        record["last"].append((a - one - more + fence, split, more - split * COMBINED[0]))
-    queries, heads = PROMPT
-    prompt = launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
-    starts = record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
-    for start, a, b, c, d, e in zip(starts, few, many, *joined, prompt, strict=True):
-        key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
-        split = (d - c) / (COMBINED[1] - COMBINED[0])
-        record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
-        once = c - split * COMBINED[0]
-        record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
-    record["exchange"] = []
-    for size in EXCHANGED:
-        # A CTA of the cluster has as many keys as that of the shorter step.
-        (cluster,) = launches(size * DECODED_KEYS[0], size, "cluster")
-        record["exchange"].append([more - one for more, one in zip(cluster, few, strict=True)])
-    return record
-
-
 def memory_rate(maker: Any) -> list[float]:
     """Return the bytes that memory moves in a cycle, by draw."""
     return [draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] for draw in maker.draws]
@@ -254,13 +199,15 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     for kind in DECODING:
         if kind.name in records:
             record = records[kind.name]
-            tile, combine, last = (
-                f"Costs{tuple(costs_of(record[part]))}" for part in ("tile", "combine", "last")
-            )
-            # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
-            exchange = tuple(accumulate((round(median(d[1:])) for d in record["exchange"]), max))
-            text += f"    DecodingRow({kind.key},\n                {tile}, {combine}, {exchange},\n"
-            text += f"                {last}),\n"
+            parts = ("tile", "combine")
+            tile, combine = (f"Costs{tuple(costs_of(record[part]))}" for part in parts)
+            text += f"    DecodingRow({kind.key},\n                {tile}, {combine}"
+            if "last" in record:
+                # Kernels differ in their loops by more: with more CTAs it is taken for no sooner.
+                medians = (round(median(cycles[1:])) for cycles in record["exchange"])
+                last = f"Costs{tuple(costs_of(record['last']))}"
+                text += f", {tuple(accumulate(medians, max))},\n                {last}"
+            text += "),\n"
     return text + ")  # fmt: skip\n"
 
 
@@ -305,12 +252,14 @@ def main(arguments: list[str] | None = None) -> int:
 
         maker = Maker()
         maker.in_turn = {**IN_TURN, True: (*IN_TURN[True], FEW_TILES)}
+        from benchmarks.tune.decoding import Steps
+
         for kind in DECODING:
             if re.search(given.only, kind.name):
-                record = decoding(kind, maker)
+                record = Steps(kind, maker).record()
                 records[kind.name] = record | {"memory": memory_rate(maker)}
-                both = [costs_of(record[part]) for part in ("tile", "combine", "last")]
-                print(kind.name, *both, flush=True)
+                parts = [part for part in ("tile", "combine", "last") if part in record]
+                print(kind.name, *(costs_of(record[part]) for part in parts), flush=True)
                 save(records)
         for kind in KINDS:
             if re.search(given.only, kind.name):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..plan.facts.hardware import SM90A, SM_COUNT
+from ..plan.facts.hardware import SM90A
 from ..plan.launch.launch import plan_launch
-from ..plan.launch.selection import LONG_PROMPT
-from ..plan.launch.sm90_selection import FEW_QUERY_TILES, MANY_KEYS
-from ..plan.launch.sm100_selection import FEW_KEYS, MANY_ROUNDS, SOME_KEYS
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.combine_spec import CombineSpec
@@ -22,6 +19,7 @@ from .ask.names import check_names
 from .ask.problem import Problem, dtype_name
 from .ask.request import request, scheduler_of, split_of
 from .ask.score_changes import full_mask, modifier_of
+from .choose.open_sizes import open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
 from .choose.support import Choice, Support, answer, choose, require
@@ -295,9 +293,9 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Problems that differ
             only in key lengths, scale, or numbers of heads of the same ratio share a kernel.
-            Lengths decide how many Q tiles a CTA takes, who takes them, and splits. Without
-            ``seqlen_q``, the kernels for few and for many queries are compiled; without
-            ``seqlen_k`` either, also persistent, dynamic and, on Hopper, split ones.
+            Sizes decide how many Q tiles a CTA takes, who takes them, and splits: where
+            ``seqlen_q`` or ``seqlen_k`` is missing, the kernels of many lengths and, without
+            ``batch``, of many batches are compiled, up to eleven; name them to compile fewer.
 
     Returns:
         The names of the kernels, in order and each once; also of those that combine split keys.
@@ -308,7 +306,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     if not isinstance(problems, Iterable):
         raise _no_mapping(problems)
-    described = [sizes for problem in problems for sizes in _all_lengths(problem)]
+    described = [sizes for problem in problems for sizes in _all_sizes(problem)]
     choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
     specs: dict[AttentionSpec | CombineSpec, None] = {}
     for choice, sizes in zip(choices, described, strict=True):
@@ -318,31 +316,16 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     return [cache.compiled(spec).kernel_name for spec in specs]
 
 
-def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return ``problem`` with each number of queries that may change its kernel."""
+def _all_sizes(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield ``problem`` with each size that may change its kernel; on Hopper split too."""
     if not isinstance(problem, Mapping):
         raise _no_mapping(problem)
     check_names(problem, {"head_dim", *_DESCRIPTION})
-    lengths = [problem]
-    if "seqlen_q" not in problem:
-        lengths.append({**problem, "seqlen_q": LONG_PROMPT})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
-    if "seqlen_k" in problem:
-        return tuple(lengths)
-    if arch != SM90A:
-        lengths.append({**problem, "seqlen_k": LONG_PROMPT})
-        if "seqlen_q" not in problem:
-            lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
-            uneven = {"seqlen_q": SOME_KEYS, "seqlen_k": SOME_KEYS, "batch": SM_COUNT * 2 // 3}
-            lengths.append({**problem, **uneven})
-        return tuple(lengths)
-    if "seqlen_q" not in problem:
-        lengths.append({**problem, "seqlen_q": FEW_QUERY_TILES})
-    splits = (1, 2) if problem.get("num_splits") is None else (problem["num_splits"],)
-    return tuple(
-        {**sizes, "seqlen_k": keys, "num_splits": count}
-        for sizes in lengths for keys in (1, MANY_KEYS, LONG_PROMPT) for count in splits
-    )  # fmt: skip
+    for sizes in open_sizes(problem):
+        yield sizes
+        if arch == SM90A and not {"seqlen_k", "num_splits"} & problem.keys():
+            yield {**sizes, "num_splits": 2}
 
 
 def _no_mapping(value: Any) -> TypeError:

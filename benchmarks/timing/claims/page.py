@@ -25,6 +25,8 @@ GROUPS: Final = {
     "libraries": "TIRx's attention (tirx-kernels 0.1.2, fp16, ptxas 13.4) beside "
     "FlashAttention-4 of the build: time over time",
 }
+CHANGES: Final = ("knobs", "builds", "exponentials")
+"""Groups of one kernel and another of the same problem."""
 
 
 def firsts(every: Iterable[Found]) -> list[Found]:
@@ -41,6 +43,7 @@ def section(every: Sequence[Found]) -> list[str]:
         f"{sum(found.build != TODAY.name for found in mine)}. Of today's, {TODAY.name}, "
         f"{len(todays)} are predicted: {_counted(todays)}.",
         *_orders(mine),
+        *_sides(mine),
     ]
     for group, title in GROUPS.items():
         lines += ["", f"{title}:", "",
@@ -82,6 +85,16 @@ def _orders(every: Sequence[Found]) -> list[str]:
             said.append(f"{group} {tau(pairs):.2f} ({len(pairs)})")
     text = f"Order within a group, Kendall's tau: {', '.join(said)}; target 0.9."
     return ["", text] if said else []
+
+
+def _sides(every: Sequence[Found]) -> list[str]:
+    """Changes of a kernel that gain where they are predicted to lose, or lose where to gain."""
+    wrong = [
+        f"{f.claim.name} ({f.ratios[0] - 1:+.1%}, published {f.claim.published - 1:+.1%})"
+        for f in every
+        if f.claim.group in CHANGES and (f.ratios[0] - 1) * (f.claim.published - 1) < 0
+    ]
+    return ["", f"Of the other sign than published: {'; '.join(wrong)}."] if wrong else []
 
 
 def causes(every: Sequence[Found]) -> list[str]:

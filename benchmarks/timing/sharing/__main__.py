@@ -2,8 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, lanes, tiles, exchange or accesses; then the questions of that one and
-no others.
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange or accesses; then the questions of that
+one and no others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import accesses, cold, exchange, lanes, skews, starts, tiles
+from benchmarks.timing.sharing import accesses, behind, cold, exchange, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -114,6 +114,17 @@ def from_memory(device: Device) -> Iterator[dict[str, Any]]:
         yield cold.answer(question, found)
 
 
+def of_beginnings(device: Device) -> Iterator[dict[str, Any]]:
+    """Boxes asked for behind others. Keys are in the L2 after the first round."""
+    place = evicting(device)
+    for question in behind.QUESTIONS:
+        found = []
+        for _ in range(behind.LAUNCHES):
+            device.cu.cuMemsetD8(place, 1, EVICTING)
+            found.append(device.run(question.case())[0])
+        yield behind.answer(question, found)
+
+
 def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
     """mbarriers, copies and loads of lanes."""
     place = evicting(device)
@@ -146,7 +157,10 @@ def of_warps(device: Device) -> Iterator[dict[str, Any]]:
     yield from accesses.answers(device.run)
 
 
-ANSWERS = {"cold": from_memory, "lanes": of_lanes, "exchange": of_clusters, "accesses": of_warps}
+ANSWERS = {
+    "cold": from_memory, "behind": of_beginnings, "lanes": of_lanes, "exchange": of_clusters,
+    "accesses": of_warps,
+}  # fmt: skip
 """Modules whose answers are a list."""
 
 

@@ -41,7 +41,7 @@ def spread(cycles: np.ndarray) -> list[float]:
     return [round(float(x), 1) for x in (cycles.mean(), cycles.min(), cycles.max())]
 
 
-def _begin(grid: int, barriers: int) -> str:
+def begin(grid: int, barriers: int) -> str:
     """Registers of a CTA, its words and barriers. %q3: not the first thread."""
     made = "".join(f"mbarrier.init.shared.b64 [%r1+{8 * k}], 1;\n" for k in range(barriers))
     return (
@@ -57,7 +57,7 @@ def _begin(grid: int, barriers: int) -> str:
     )
 
 
-_FINISH: Final = (
+FINISH: Final = (
     "mov.u32 %r51, %clock; sub.u32 %r52, %r51, %r50; @!%q3 st.global.b32 [%rd62+4], %r52;"
     "@!%q3 st.global.b32 [%rd62+8], %r54; add.s64 %rd62, %rd62, 8; add.u32 %r60, %r60, 1;"
     f"setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND; "
@@ -72,7 +72,7 @@ def _work(label: str) -> str:
     )
 
 
-def _case(
+def micro_kernel(
     name: str, body: str, table: list[tuple[int, int, int, int]], pace: int,
     size: tuple[int, int], rows: tuple[int, ...],
 ) -> Case:  # fmt: skip
@@ -146,7 +146,7 @@ class Cold:
             table.append((a * tall, start, of_round * self.cold, late * self.apart))
         total = of_round * (ROUNDS if self.cold else 1)
         body = self._body(size * ROW_BYTES)
-        return _case(self.name, body, table, self.pace, (total, self.columns), (size,))
+        return micro_kernel(self.name, body, table, self.pace, (total, self.columns), (size,))
 
     def _blocks(self) -> tuple[int, int]:
         """How many blocks there are of the first box and of the second."""
@@ -188,13 +188,13 @@ class Cold:
             for k in range(self.flight)
         )  # fmt: skip
         return (
-            _begin(len(self.table), self.flight)
+            begin(len(self.table), self.flight)
             + "mul.lo.u32 %r34, %r60, %r42; mov.u32 %r35, 0; "
             + "".join(self._slot(k, size) for k in range(self.flight))
             + f"TURN: {turn} xor.b32 %r32, %r32, 1; add.u32 %r31, %r31, {self.flight};"
             f"setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; "
             + "".join(self._wait(k, "E") for k in range(self.flight))
-            + "xor.b32 %r32, %r32, 1; " + _FINISH
+            + "xor.b32 %r32, %r32, 1; " + FINISH
         )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ class Stores:
             table.append((place * each, column % self.columns, tall * self.fresh, 0))
         total = tall * (ROUNDS * self.steps if self.fresh else 1)
         size = (total, self.columns)
-        return _case(self.name, self._body(), table, self.pace, size, (self.rows,))
+        return micro_kernel(self.name, self._body(), table, self.pace, size, (self.rows,))
 
     def _body(self) -> str:
         store = ""
@@ -252,14 +252,14 @@ class Stores:
             )
         ended = ".read" if self.read else ""
         return (
-            _begin(self.ctas, 0)
+            begin(self.ctas, 0)
             + f"mul.lo.u32 %r34, %r60, %r42; mul.lo.u32 %r34, %r34, {self.steps};"
             "add.u32 %r34, %r34, %r40; mov.u32 %r53, %r50; TURN: "
             + (_work("P") if self.pace else "")
             + f"mov.u32 %r55, %clock; {store} cp.async.bulk.commit_group;"
             f"cp.async.bulk.wait_group{ended} 0; mov.u32 %r53, %clock;"
             "sub.u32 %r56, %r53, %r55; add.u32 %r54, %r54, %r56; add.u32 %r34, %r34, %r42;"
-            f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; " + _FINISH
+            f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; " + FINISH
         )
 
 

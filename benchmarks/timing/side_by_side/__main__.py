@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine_state import model
+from benchmarks.timing.side_by_side.before import table
 from benchmarks.timing.side_by_side.page import page
 from benchmarks.timing.side_by_side.records import (
     STATES,
@@ -88,6 +89,12 @@ def repeat(only: str) -> None:
             write([*load(STATES), {"states": [state, model()], "repeated": names}], STATES)
 
 
+def drawn() -> str:
+    """The page of the rows in their files."""
+    rows = load()
+    return page(rows, load(STATES), table.section(load(table.RECORDS), rows))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make rows and write the page; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -107,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             for rows in made(given.only, current() if given.missing else set()):
                 save(merged(load(), rows))
-    given.page.write_text(page(load(), load(STATES)))
+    given.page.write_text(drawn())
     return 0
 
 

@@ -227,7 +227,7 @@ def _built(defines: Mapping[str, object]) -> Path:
     return program
 
 
-def compile_program(program: Path, source: Path, *options: str) -> None:
+def compile_program(program: Path, source: Path, *options: str, arch: str = "100a") -> None:
     """Make a program of a CUDA source by nvcc, with the PTX alone in it.
 
     Raises:
@@ -242,7 +242,7 @@ def compile_program(program: Path, source: Path, *options: str) -> None:
     unfinished = program.with_suffix(".unfinished")
     subprocess.run(
         ["nvcc", "-O3", "-std=c++17", "--expt-relaxed-constexpr", "--no-compress",
-         "-gencode", "arch=compute_100a,code=compute_100a", "-cudart", "shared", *options,
+         "-gencode", f"arch=compute_{arch},code=compute_{arch}", "-cudart", "shared", *options,
          str(source), f"-L{driver.parent}", "-lcuda", "-o", str(unfinished)],
         check=True,
     )  # fmt: skip

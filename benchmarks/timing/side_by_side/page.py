@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 from textwrap import fill
 from typing import Final
@@ -55,7 +55,10 @@ count, and small ones say nothing.
   `FA_DISABLE_2CTA=1`, "keys split" its `num_splits=0`, by which it chooses how often it splits the
   keys; by itself it does not; "CLC" its `FA_CLC=1`, by which CTAs that run take over those that
   have not started: with a mask, packed where heads share keys, and not for pairs, which "one CTA,
-  CLC" is without.
+  CLC" is without. "Spill-free" is its PTX with 184, 80 and 64 registers in `setmaxnreg` for
+  softmax, correction and other warps, its own split for pairs, instead of 192, 80 and 48 (fp8
+  d192/128 192, 56 and 72), in the rows of one CTA where those spill and these do not. Its other
+  columns are as shipped; a row that spills and has none of these beside it is named at the end.
   "Modular 26.7" is PyPI `max-core`, whose host code chooses the kernel; "CUTLASS" the kernel that
   its example 77 takes without options; "Gluon" the example `01-attention-forward.py` of
   triton-lang's Triton-to-tile-IR at 50ec1da08, compiled by Triton 3.6.0; "TIRx 0.1.2" is PyPI
@@ -78,6 +81,19 @@ NOT_RUN: Final = {
     "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
     "FA4 with `FA_CLC=1`, packed with 8/8 heads, over pages of 64, dense without a mask, for pairs":
     "it does not honour the switch there",
+    "fp16": "not run but as TIRx's: this package's PTX is that for bf16 but for names of types and "
+    "descriptors of MMAs, which take as long on the clocked machine",
+    "Prompts of fewer than 1,024 queries": "not run here; "
+    "[experiments](experiments.md#whole-launches) have some, and with one key tile, no mask and "
+    "many heads FlashAttention-4 is ahead of this package",
+    "fp8 at 512": "not run: FlashAttention-4, CUTLASS, Gluon and TIRx have no kernel for that head "
+    "dimension, and Modular's was not asked with fp8",
+    "FA4 d192/128 all by pairs, spill-free": "12 bytes of stores and 28 of loads at each of eight "
+    "splits of registers: most are two values of the start, with 128 registers a thread, and one "
+    "load of each role, so `setmaxnreg` does not move them",
+    "FA4 d256 all by CUDA 12, spill-free": "of five splits none is; its own (192, 120, 80) has 600 "
+    "bytes of stores and 848 of loads, the best (192, 160, 80) 296 and 476",
+    "FA4, keys split, 4 x 32,768 keys, spill-free": "not tried: memory takes over 90 % of the time",
     "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
     "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
     "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "
@@ -133,14 +149,19 @@ def verdict(found: Band) -> str:
     return "ahead" if found.low > 1 else "behind" if found.high < 1 else "open"
 
 
-def page(rows: Sequence[Row], pairs: Sequence[Row]) -> str:
-    """The page of rows and of the states of the machine that are equal (`records.STATES`)."""
+def page(rows: Sequence[Row], pairs: Sequence[Row], before: Iterable[str] = ()) -> str:
+    """The page.
+
+    Args:
+        rows: those of the file. pairs: states of the machine that are equal (`records.STATES`).
+        before: lines of the section that has the page of before.
+    """
     made = of_one_state([row for row in rows if "cycles" in row], pairs)
     draws = len(made[0]["cycles"]) - 1 if made else 0
     compared = libraries.counts(libraries.recorded())
     head = HEAD.format(draws=draws, amplified=AMPLIFIED, trust=trusted(made), **compared)
     lines = [head, *states(made), *summary(made), ""]
-    lines += [*limits(list(cells(made))), "", "## Every row", "", *tables(made)]
+    lines += [*before, *limits(list(cells(made))), "", "## Every row", "", *tables(made)]
     lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made, pairs)]
     return "\n".join([*lines, ""])
 
@@ -216,7 +237,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
 
 def cells(rows: Sequence[Row]) -> Iterator[Cell]:
     """Each row of another column beside this package's."""
-    for row in sorted(rows, key=_order):
+    for row in sorted(rows, key=place):
         base = base_of(row, rows)
         if base and base is not row:
             group, _, member = title(row).partition(", ")
@@ -251,11 +272,11 @@ def columns(rows: Sequence[Row]) -> list[str]:
 
 def tables(rows: Sequence[Row]) -> Iterator[str]:
     """A table of all rows."""
-    order = {name: place for place, name in enumerate(columns(rows))}
+    order = {name: number for number, name in enumerate(columns(rows))}
     title_before = ""
     yield "| problem | column | cycles | band | ratio | draw by draw | | busiest unit | local |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for row in sorted(rows, key=lambda row: (_order(row), order[row["column"]])):
+    for row in sorted(rows, key=lambda row: (place(row), order[row["column"]])):
         found, base = band(row), base_of(row, rows)
         told = " | | "
         if base and base is not row:
@@ -271,7 +292,8 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _order(row: Row) -> tuple[bool, str, int, str, int, str]:
+def place(row: Row) -> tuple[bool, str, int, str, int, str]:
+    """Where a row's problem stands on the page."""
     words = row["family"].split()
     dims = int(words[1][1:].partition("/")[0]) if len(words) > 1 else 0
     return row["family"] == "other", words[0], dims, row["family"], row.get("length", 0), title(row)

@@ -46,3 +46,9 @@ def same_state(state: str, pairs: Sequence[Row]) -> set[str]:
     while more := {s for p in pairs if found & {*p["states"]} for s in p["states"]} - found:
         found |= more
     return found
+
+
+def shares(busy: Mapping[str, float]) -> dict[str, float]:
+    """Of the units that work for at least a twentieth of the time, the busiest first."""
+    found = sorted(busy.items(), key=lambda item: -item[1])
+    return {unit: round(share, 3) for unit, share in found if share >= 0.05}

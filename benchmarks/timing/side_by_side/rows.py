@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -23,6 +23,7 @@ from benchmarks.timing.side_by_side.callers import (
     settled,
 )
 from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, representatives
+from benchmarks.timing.side_by_side.records import shares
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
@@ -35,6 +36,7 @@ from benchmarks.timing.side_by_side.spread import (
     taken_by,
     takes_over,
 )
+from benchmarks.timing.side_by_side.variants import SPILL_FREE, SPILLING
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip
@@ -50,9 +52,9 @@ FEW: Final = 8192
 LENGTHS: Final = (1024, 4096, 16384, 32768)
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
 Launches = list[tuple[LaunchTrace, Problem]]
-KEPT: Final = 8
-"""Problems whose recordings are kept."""
+KEPT: Final = 8  # problems whose recordings are kept
 ONE_CTA, SPLIT, CLC = (f"FA4, CUDA 13, {what}" for what in ("one CTA", "keys split", "CLC"))
+FREE, FREE_CLC = (f"{name}, spill-free" for name in ("FA4, CUDA 12", CLC))
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
     Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
@@ -66,6 +68,8 @@ COLUMNS: Final = (
     Column(CLC, "FA4", CUDA13, clc=True),
     Column(f"{ONE_CTA}, CLC", "FA4", CUDA13, one_cta=True, clc=True),
     TIRX,
+    Column(FREE, "FA4", CUDA12, one_cta=True, changes=SPILL_FREE),
+    Column(FREE_CLC, "FA4", CUDA13, clc=True, changes=SPILL_FREE),
 )
 
 
@@ -95,7 +99,7 @@ class Family:
 
 FAMILIES: Final = (
     *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
-    *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[0:3:2], (False, True))),
+    *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[:4], (False, True))),
 )
 
 
@@ -140,6 +144,8 @@ def offered(column: Column, problem: Family | Other) -> bool:
     """
     if isinstance(problem, Other) and problem.only not in ("", column.runner):
         return False
+    if column.changes:
+        return problem.name in SPILLING[column.clc]
     if column.clc:
         if isinstance(problem, Other):
             grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
@@ -330,12 +336,6 @@ class Maker:
             for trace, taken in taken_by(launch, problem, layout)
         ]
         return found, layout
-
-
-def shares(busy: Mapping[str, float]) -> dict[str, float]:
-    """Of the units that work for at least a twentieth of the time, the busiest first."""
-    found = sorted(busy.items(), key=lambda item: -item[1])
-    return {unit: round(share, 3) for unit, share in found if share >= 0.05}
 
 
 def moved_bytes(other: Other) -> int:

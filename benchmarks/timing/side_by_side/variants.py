@@ -19,7 +19,13 @@ KNOBS: Final = ("kv_stage", "split_P_arrive", "use_tma_O", "ex2_emu_freq", "ex2_
 0 for none. use_tma_O: whether O leaves by a bulk copy. ex2_emu_freq: of so many pairs of
 exponentials some are polynomials; 0 for none. ex2_emu_start_frg: of a row's parts the first that
 has polynomials. poly_degree: their degree. registers: of a softmax,
-a correction and another warp, and what they become."""
+a correction and another warp, and what they become; of several the first that a kernel has."""
+SPILL_FREE: Final[Changes] = tuple(
+    ("registers", (own, (184, 80, 64))) for own in ((192, 80, 48), (192, 56, 72))
+)
+"""Its own split of registers for pairs of CTAs, where that for one CTA spills and this does not."""
+SPILLING: Final = {False: ("bf16 d192/128 all",), True: ("bf16 d96 causal", "fp8 d192/128 causal")}
+"""The families of which that is so, without its FA_CLC and with it."""
 SETMAXNREG: Final = re.compile(r"(setmaxnreg\S+\s+)(\d+)")
 
 _COMPILED: dict[Changes, dict[Any, Any]] = {}
@@ -88,12 +94,13 @@ def rewritten(ptx: str, changes: Changes) -> str:
     Raises:
         ValueError: the kernel does not have the registers that shall change.
     """
-    registers = dict(changes).get("registers")
-    if registers is None:
+    splits = [value for name, value in changes if name == "registers"]
+    if not splits:
         return ptx
-    old, new = registers
-    become = dict(zip(map(str, old), map(str, new), strict=True))
     found = {m[2] for m in SETMAXNREG.finditer(ptx)}
-    if not set(become) <= found:
-        raise ValueError(f"registers: {old} shall change, and the kernel has {sorted(found)}")
+    of_each = (dict(zip(map(str, old), map(str, new), strict=True)) for old, new in splits)
+    become = next((one for one in of_each if set(one) <= found), None)
+    if become is None:
+        wanted = " or ".join(str(old) for old, _ in splits)
+        raise ValueError(f"registers: {wanted} shall change, and the kernel has {sorted(found)}")
     return SETMAXNREG.sub(lambda m: m[1] + become.get(m[2], m[2]), ptx)

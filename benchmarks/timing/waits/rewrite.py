@@ -111,7 +111,7 @@ setp.gt.and.u32 %w_may, %w_left, 1, %w_who;
 
 def rewritten(
     ptx: str, *, warps: int, records: int, step: int = 1, kinds: Collection[str] = tuple(KINDS),
-    peeks: bool = False,
+    peeks: bool = False, most: int = 0,
 ) -> Rewritten:  # fmt: skip
     """Return a module of one kernel that writes `records` of each warp of every `step`th CTA.
 
@@ -119,6 +119,7 @@ def rewritten(
         ptx: the module. warps: of a CTA. records: that a warp has room for. step: as above.
         kinds: of `KINDS`; each record takes a warp some 30 cycles.
         peeks: a try_wait that no loop is around only looks, and is left alone.
+        most: waits of the text, its first ones, that are recorded; 0: all.
 
     Raises:
         ValueError: a wait stands in no loop of a known form, or there is no kernel.
@@ -134,6 +135,8 @@ def rewritten(
     for k in range(body, len(lines)):
         if _RETURN.match(lines[k]):
             before[k] = _end()
+        if most and len(sites) == most:
+            kinds = ()
         if kind := _kind(lines[k], kinds):
             try:
                 first, last = _loop(lines, k) if kind == "mbarrier" else (k, k)

@@ -58,14 +58,15 @@ class PredictedRow(NamedTuple):
 
 
 class DecodingRow(NamedTuple):
-    """Costs of one Q tile to a CTA up to these head dims, whose keys may be split.
+    """Costs of one Q tile to a CTA, or of a pair, up to these head dims, whose keys may be split.
 
     ``tile`` are those of a CTA with a query tile, of a step of decoding; ``combine`` those of the
     launch that puts splits together: ``first`` once, ``tile`` for each split and ``per_keys`` for
     1,024 rows of O. ``exchange`` are cycles that CTAs of clusters of ``EXCHANGED`` take more.
     ``last`` are those that the last CTA of a query tile takes more to put splits together itself:
     ``first`` once, ``tile`` for each split of ``ROWS_AT_ONCE`` rows, ``per_keys`` for 1,024 times
-    as many rows. The others are those of ``TunedRow``.
+    as many rows. Pairs have no such ways to put splits together. The others are those of
+    ``TunedRow``.
     """
 
     kernel: str
@@ -74,8 +75,8 @@ class DecodingRow(NamedTuple):
     ov_depth: int
     tile: Costs
     combine: Costs
-    exchange: tuple[int, ...]
-    last: Costs
+    exchange: tuple[int, ...] = ()
+    last: Costs | None = None
 
     def exchange_of(self, size: int) -> int:
         """Return what CTAs of a cluster of ``size``, which is one of ``EXCHANGED``, take more."""

@@ -123,9 +123,6 @@ QUERY_TILE_RULES: Final = (
 )
 """The first rule that applies decides."""
 
-LONG_PROMPT: Final = 4 * 256 * SM_COUNT
-"""Queries with which every problem fills the SMs with two Q tiles per CTA, with a mask evenly."""
-
 
 @dataclass(frozen=True)
 class QueryTiles:

@@ -32,17 +32,13 @@ from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
 from .handed import HandedOrder
 from .launch import AttentionSizes
-from .selection import LONG_PROMPT, QueryTiles, choose_query_tiles, with_one_tile
+from .selection import QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
 from .turns import unevenness
 
 BlackwellSpec = KernelSpec | Depth512Spec
 FEW_KEYS: Final = 1024
 """Keys with which start and end of a query tile count most; the fewest of a prediction."""
-SOME_KEYS: Final = 4 * FEW_KEYS
-"""Keys with which, under a causal mask, start, end and order of query tiles all count."""
-MANY_ROUNDS: Final = 4 * LONG_PROMPT
-"""Queries with which every SM takes many query tiles."""
 CLEAR: Final = 0.9
 """Predictions say otherwise than a rule where they differ by more than this share."""
 CLEAR_EXACTLY: Final = 0.95

@@ -6,7 +6,7 @@ partial results together costs less than that saves. The CTAs of a cluster excha
 shared memory, but start together, in one GPC: of clusters of four or eight fewer run at once than
 SMs would hold (``plan.facts.clusters``). Any number goes through a workspace, from where the last
 CTA of a query tile reads them, or a launch that combines, which takes longer the more rows there
-are.
+are. CTA pairs have that launch only.
 
 All cycles are predictions for a B200 (``plan.config.predicted.DECODING``), medians over what is not
 known of it, where those of query tiles are means. Sizes are those that the host knows: of a cache,
@@ -26,15 +26,15 @@ from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, pre
 from ..config.reduce_scatter import ReduceScatterPlan
 from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
 from ..facts.dtypes import DType
-from ..facts.hardware import TMEM_LANES, ceil_div
+from ..facts.hardware import TMEM_LANES, align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
-from ..spec.kernel_spec import KernelSpec
 from ..spec.variant import Partition, Variant
 from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
 from .sm100_selection import CLEAR, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
+from .tiles import TileShape
 
 CLUSTERED: Final = WORTH
 """A cluster is taken where that is predicted to take less than this share of both others. Of
@@ -44,6 +44,9 @@ LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
 SPLIT_KEYS: Final = 2 * LEAST_KEYS
 """From so many keys on they may be split."""
+PROMPT_DEPTH: Final = 128
+"""Head dimension up to which prompts in 16 bits are split. Costs are those of steps of decoding;
+of other kernels no prompts were executed beside them."""
 FEW_SPLITS: Final = 8
 """Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
@@ -57,13 +60,13 @@ class BlackwellSplits(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitLoad:
-    """A launch with one query tile to a CTA, whose keys may be split.
+    """A launch with one query tile to a CTA or pair, whose keys may be split.
 
     Attributes:
         tiles: its query tiles when keys are not split. rows: of O, over all heads.
         tile_rows: those of a query tile.
         memory_cycles: in which the device reads all keys and values. row: what its parts cost.
-        ov_depth: columns of O.
+        ov_depth: columns of O. key_tile: keys that a CTA takes at once.
     """
 
     tiles: QueryTileLoad
@@ -72,12 +75,13 @@ class SplitLoad:
     memory_cycles: int
     row: DecodingRow
     ov_depth: int
+    key_tile: int = 1
 
     @classmethod
     def of(
-        cls, spec: KernelSpec, sizes: AttentionSizes, num_sms: int, row: DecodingRow
+        cls, spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, row: DecodingRow
     ) -> SplitLoad:
-        """Return the load of a kernel with one Q tile per CTA."""
+        """Return the load of a kernel with one Q tile per CTA, or of pairs."""
         config = spec.config
         key_bytes = (config.depth + spec.output_depth) * config.qkv_dtype_size
         moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
@@ -85,7 +89,7 @@ class SplitLoad:
         rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
         of_tile = min(spec.tile_positions, sizes.seqlen_q) * spec.rows_per_position
         moving = moved // MEMORY_BYTES_PER_CYCLE
-        return cls(tiles, rows, of_tile, moving, row, spec.output_depth)
+        return cls(tiles, rows, of_tile, moving, row, spec.output_depth, config.BN)
 
     def cycles(self, num_splits: int) -> dict[Partition, int]:
         """Return what the launch takes with what comes after it, by where the splits meet: the
@@ -104,7 +108,10 @@ class SplitLoad:
         return found
 
     def _placed_cycles(self, num_splits: int, units: int, places: int, costs: Costs) -> int:
-        """Return what ``units`` CTAs or clusters take, of which ``places`` run at once."""
+        """Return what ``units`` CTAs or clusters take, of which ``places`` run at once.
+
+        Splits differ by a key tile at most, so that a place has one more in one of its rounds.
+        """
         parts = replace(
             self.tiles,
             units=units,
@@ -112,7 +119,8 @@ class SplitLoad:
             longest=ceil_div(self.tiles.longest, num_splits),
             mean=ceil_div(self.tiles.mean, num_splits),
         )
-        return parts.placed_cycles(costs)
+        more = align_up(parts.longest, self.key_tile) - parts.longest
+        return parts.placed_cycles(costs) + costs.keys(more)
 
     def joining_cycles(self, num_splits: int, partition: Partition) -> int:
         """Return what it takes to put the splits together when all are there: of a query tile in
@@ -121,7 +129,7 @@ class SplitLoad:
             return 0
         if partition is Partition.CLUSTER:
             return self.row.exchange_of(num_splits) + _moving_cycles(num_splits, self.ov_depth)
-        if partition is Partition.LAST:
+        if partition is Partition.LAST and self.row.last:
             rounds = ceil_div(self.tile_rows, ROWS_AT_ONCE)
             return self.row.last.of(rounds * num_splits, rounds)
         return self.row.combine.of(num_splits, self.rows)
@@ -129,6 +137,8 @@ class SplitLoad:
     def places_of(self, num_splits: int) -> tuple[Partition, ...]:
         """Return where so many partial results may meet: in a cluster where what it costs, and
         how many run at once, are known."""
+        if self.row.last is None:
+            return (Partition.WORKSPACE,)
         shallow, deep = CLUSTER_DEPTHS
         known = num_splits in EXCHANGED and shallow <= self.ov_depth <= deep
         if known and clusters_at_once(self.tiles.places, num_splits):
@@ -160,36 +170,75 @@ def choose_blackwell_splits(
 ) -> BlackwellSplits | None:
     """Return into how many splits the keys of a call fall that leaves it open; None: no choice.
 
-    Only two kinds of launches have predictions, with one Q tile to a CTA and no change of scores.
-    Steps of decoding have all rows of a head in one query tile, and a mask that shows whole
-    sequences. Prompts have fewer query tiles than SMs, and lengths that the host knows. They are
-    split where predictions differ clearly, since those with a mask are not exact.
+    Only two kinds of launches have predictions, with one Q tile to a CTA, or pairs. Steps of
+    decoding have all rows of a head in one query tile, and a mask that shows whole sequences.
+    Prompts have fewer query tiles than places, 16 bits, lengths that the host knows, and no changes
+    of scores. They are split where predictions differ clearly, since those with a mask are not
+    exact.
+
+    Keys whose scores are changed cost no less than others, and nothing else of a step does: splits
+    that pay for others pay for them, too, and more of them than are chosen might.
     """
     row = _decoding_row_of(spec)
     if row is None or is_empty(sizes):
         return None
-    assert isinstance(spec, KernelSpec)
     most = min(sizes.seqlen_k // LEAST_KEYS, MAX_SPLITS)
     load = SplitLoad.of(spec, sizes, num_sms, row)
     units, worth = load.tiles.units, WORTH
-    if sizes.seqlen_q > spec.config.BM_eff():
-        if units > num_sms or not _knows_lengths(spec.variant):
+    if sizes.seqlen_q > TileShape.of(spec.config).positions:
+        if units > load.tiles.places or not _is_known_prompt(spec):
             return None
         worth = CLEAR
     if sizes.seqlen_k < SPLIT_KEYS:
         return None
-    even, few = split_candidates(units, num_sms, most), range(2, min(FEW_SPLITS, most) + 1)
+    even = split_candidates(units, load.tiles.places, most)
+    few = range(2, min(FEW_SPLITS, most) + 1)
     found = {count: load.cycles(count) for count in {*even, *few}}
     cycles = {count: by_place[place_of(by_place)] for count, by_place in found.items()}
-    best, other = (min(counts, key=cycles.__getitem__) for counts in (even, few))
-    if cycles[other] < WORTH * cycles[best]:
-        best = other
-    ctas = f"predicted for a B200 are {cycles[1]:,} cycles with {units} CTAs"
+    best, least = (min(counts, key=cycles.__getitem__) for counts in (even, few))
+    if cycles[least] < WORTH * cycles[best]:
+        best = least
+    words = ChoiceWords(_changes_scores(spec.variant), spec.cluster_size * units)
     if cycles[best] > worth * cycles[1]:
-        return BlackwellSplits(KeySplits(1, f"{ctas}, and no fewer with more"), None)
-    others = (f"{cycles[count]:,} with {count}" for count in sorted(cycles.keys() - {1, best}))
-    told = ", ".join((ctas, f"{cycles[best]:,} with {best} times as many", *others))
-    return BlackwellSplits(KeySplits(best, told), load.joined(best, found[best]))
+        return BlackwellSplits(KeySplits(1, words.of_whole(cycles)), None)
+    reason = words.of_split(cycles, best, gives_all_as_many=best in even)
+    return BlackwellSplits(KeySplits(best, reason), load.joined(best, found[best]))
+
+
+@dataclass(frozen=True)
+class ChoiceWords:
+    """A choice in words.
+
+    Attributes:
+        changes_scores: whether the kernel does, so that its keys may cost more.
+        num_ctas: without splits.
+    """
+
+    changes_scores: bool
+    num_ctas: int
+
+    def of_whole(self, cycles: Mapping[int, int]) -> str:
+        """Say what whole keys take, of cycles by numbers of splits."""
+        return f"{self._whole(cycles)}, and no fewer with more{self._told_of}"
+
+    def of_split(self, cycles: Mapping[int, int], best: int, *, gives_all_as_many: bool) -> str:
+        """Say what ``best`` splits and all others take, and why fewer cycles may not win."""
+        others = (f"{cycles[count]:,} with {count}" for count in sorted(cycles.keys() - {1, best}))
+        told = (self._whole(cycles), f"{cycles[best]:,} with {best} times as many", *others)
+        why = ""
+        if gives_all_as_many and min(cycles.values()) < cycles[best]:
+            share = round(100 * (1 - WORTH))
+            why = f"; within {share} % a number wins that gives all SMs as many CTAs"
+        return ", ".join(told) + why + self._told_of
+
+    def _whole(self, cycles: Mapping[int, int]) -> str:
+        return f"predicted for a B200 are {cycles[1]:,} cycles with {self.num_ctas} CTAs"
+
+    @property
+    def _told_of(self) -> str:
+        """Say what the cycles are."""
+        unchanged = ", of scores that nothing changes" if self.changes_scores else ""
+        return f" (of medians of draws{unchanged})"
 
 
 def cycles_of_last(
@@ -202,7 +251,6 @@ def cycles_of_last(
     row = _decoding_row_of(spec)
     if row is None or not spec.variant.last_joins:
         return 0
-    assert isinstance(spec, KernelSpec)
     load = SplitLoad.of(spec, sizes, num_sms, row)
     return load.joining_cycles(num_splits, Partition.LAST)
 
@@ -217,17 +265,30 @@ def _moving_cycles(size: int, depth: int) -> int:
     return plan.remote_bytes // min(EXCHANGE_BYTES_PER_CYCLE)
 
 
-def _knows_lengths(variant: Variant) -> bool:
-    """Whether every sequence has as many queries and keys as the host counts with."""
-    return not (variant.used_k or variant.page_size or variant.ragged_q)
+def _is_known_prompt(spec: BlackwellSpec) -> bool:
+    """Whether every sequence has as many queries and keys as the host counts with, scores are as
+    predicted, and splits of such kernels' prompts were executed."""
+    config, variant = spec.config, spec.variant
+    open_lengths = variant.used_k or variant.page_size or variant.ragged_q
+    depths = config.depth == spec.output_depth <= PROMPT_DEPTH
+    is_known = depths and config.qkv_dtype is not DType.FP8_E4M3
+    return is_known and not (open_lengths or _changes_scores(variant))
+
+
+def _changes_scores(variant: Variant) -> bool:
+    """Whether something is done to scores besides the scale."""
+    return variant.score_mod is not None or variant.sink or variant.token_scales
 
 
 def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
-    """Return the predictions for one Q tile to a CTA whose keys may be split, or None."""
+    """Return the predictions for a kernel whose CTAs have a query tile each, or None."""
     config, variant = spec.config, spec.variant
     whole = replace(variant, partition=Partition.NONE, num_partitions=Variant().num_partitions)
     cache = replace(whole, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False)
-    plain = cache == Variant() and variant.mask in (NULL, CAUSAL)
-    if not plain or not isinstance(config, FA4Config) or config.num_qo != 1:
+    known = replace(cache, score_mod=None, sink=False, token_scales=False) == Variant()
+    if not known or variant.mask not in (NULL, CAUSAL):
         return None
-    return predicted_of(DECODING, "1q", config.qkv_dtype, config.depth, spec.output_depth)
+    if isinstance(config, FA4Config) and config.num_qo != 1:
+        return None
+    kernel = "1q" if isinstance(config, FA4Config) else "pair"
+    return predicted_of(DECODING, kernel, config.qkv_dtype, config.depth, spec.output_depth)

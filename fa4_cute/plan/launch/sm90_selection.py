@@ -45,8 +45,6 @@ SPLIT_NS: Final = 165
 """What each split adds to that."""
 MANY_KEYS: Final = 2048
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
-FEW_QUERY_TILES: Final = 1024
-"""Queries of a head that make fewer query tiles than there are SMs: CTAs take one each."""
 LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
 

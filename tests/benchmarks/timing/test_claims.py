@@ -154,6 +154,24 @@ def test_every_ratio_that_is_far_off_stands_under_a_cause() -> None:
     assert len({title for title, _, _ in CAUSES}) == len(CAUSES)
 
 
+def test_every_miss_of_the_records_says_what_moves_it_and_what_is_found() -> None:
+    far = [one for one in page.firsts(found.every()) if not one.hit]
+    assert all(one.ends for one in far)
+    assert not [line for line in page.causes(found.every()) if line.endswith(": not known.")]
+    for title, _, text in CAUSES:
+        assert "found" in text or "hypothesis" in text, title
+
+
+def test_changes_of_the_wrong_sign_are_named() -> None:
+    by = {"registers 200/88/24, 8K": 1.09, "K and V in 2 stages instead of 3": 1.2,
+          "32K over 8K, GB200, causal": 1.1}  # fmt: skip
+    rows = [{"name": name, "ratios": [ratio] * 2} for name, ratio in by.items()]
+    (line,) = [s for s in page.section(found.every([], rows)) if "other sign" in s]
+    assert line == (
+        "Of the other sign than published: registers 200/88/24, 8K (+9.0%, published -1.0%)."
+    )
+
+
 def test_the_clock_of_a_time_is_that_of_its_predicted_cycles() -> None:
     curve = clocks.Curve("here", "b200", "causal", {1024: (32, 20.0), 2048: (32, 1.0)})
     _, call = Call(PAIR, Family((128, 128), True), 1024, 32).by(MAY)
@@ -193,6 +211,8 @@ def test_registers_change_where_the_kernel_has_them() -> None:
     ptx = "".join(f"setmaxnreg.inc.sync.aligned.u32 {n};\n" for n in (192, 80, 48))
     assert [rewritten(ptx, REGISTERS).count(f" {n};") for n in (200, 88, 24, 192)] == [1, 1, 1, 0]
     assert rewritten(ptx, ()) == ptx
+    several = (("registers", ((184, 80, 64), (1, 2, 3))), *REGISTERS)
+    assert rewritten(ptx, several) == rewritten(ptx, REGISTERS)
     with pytest.raises(ValueError, match=r"registers: .* shall change, and the kernel has"):
         rewritten(ptx.replace("192", "184"), REGISTERS)
 

@@ -70,8 +70,9 @@ def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> Non
     }
     assert shown == {
         rows.CLC: ["bf16 d64 causal", "bf16 d96 causal", "bf16 d128 causal", "bf16 d192/128 causal",
-                   "fp8 d64 causal", "fp8 d128 causal"],
+                   "fp8 d64 causal", "fp8 d96 causal", "fp8 d128 causal", "fp8 d192/128 causal"],
         f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
+        f"{rows.CLC}, spill-free": ["bf16 d96 causal", "fp8 d192/128 causal"],
     }  # fmt: skip
     packed = [o.name for o in rows.OTHERS for c in of.values() if rows.offered(c, o)]
     assert packed == ["packed 4,096 to 256, 8/2 heads, causal"]
@@ -149,4 +150,5 @@ def test_fp8_columns_are_asked_in_the_words_of_this_package() -> None:
     assert chosen(ours, replace(packed, dtype="fp8")) is not None
     step = Problem("paged", 4, 1, 16384, 32, 8, 128, 128, page=64)
     assert joined_after(ours, step) > 0
-    assert joined_after(ours, replace(step, dtype="fp8")) == 0  # keys are whole
+    assert joined_after(ours, replace(step, dtype="fp8")) > 0
+    assert joined_after(ours, replace(step, dtype="fp8", seqlen_k=2047)) == 0  # keys are whole

@@ -49,6 +49,10 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     assert "MEMORY_BYTES_PER_CYCLE: Final = 4400" in text
     assert 'DecodingRow("1q", 2, 64, 64,\n                Costs(0, 10, 1536)' in text
     assert " (1632, 1700, 1700),\n                Costs(0, 10, 1536)),\n" in text
+    pair = next(each for each in costs.DECODING if each.kernel == "pair")
+    text = costs.table_text({pair.name: {**record, "name": pair.name, "combine": draws}})
+    row = "Costs(0, 10, 1536), Costs(0, 10, 1536)),"
+    assert f'    DecodingRow("pair", 2, 256, 256,\n                {row}\n' in text
     costs.save({kind.name: record}, tmp_path / "costs.json")
     assert list(costs.load(tmp_path / "costs.json")) == [kind.name]
     assert costs.load(tmp_path / "none.json") == {}

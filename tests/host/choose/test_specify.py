@@ -65,9 +65,9 @@ def test_blackwell_leaves_other_keys_whole() -> None:
         {"num_qo": 1},
         {"num_qo": 2},
         {"features": Features(num_splits=1)},
-        {"features": Features(sink=True)},
-        {"dtype": "fp8_e4m3"},
-        {"head_dim": 256, "head_dim_v": 256},
+        {"features": Features(ragged_k=True)},
+        {"seqlen_q": 512, "dtype": "fp8_e4m3"},
+        {"seqlen_q": 512, "head_dim": 256, "head_dim_v": 256},
         {"seqlen_k": 0},
     ):
         found = decoding(**{"arch": "sm_100a", **change})
@@ -78,10 +78,10 @@ def test_blackwell_leaves_other_keys_whole() -> None:
 @pytest.mark.parametrize(
     ("change", "ctas"),
     [
-        ({"dtype": "fp8_e4m3"}, 4),
-        ({"head_dim": 192, "head_dim_v": 128}, 16),
-        ({"head_dim": 256}, 8),
-        ({"softcap": 30.0, "page_size": 64}, 4),
+        ({"dtype": "fp8_e4m3", "seqlen_q": 256}, 32),
+        ({"head_dim": 192, "head_dim_v": 128, "seqlen_q": 256}, 32),
+        ({"head_dim": 256, "seqlen_q": 256}, 32),
+        ({"softcap": 30.0, "seqlen_q": 256, "page_size": 64}, 32),
     ],
 )
 def test_explain_says_where_keys_stay_whole_for_want_of_a_prediction(
@@ -108,6 +108,11 @@ def test_explain_says_nothing_of_whole_keys_where_a_prediction_chose() -> None:
             )
             assert "of the keys: " in text
             assert "keys are whole" not in text
+    for other in ({"dtype": "fp8_e4m3"}, {"head_dim": 256}, {"softcap": 30.0, "page_size": 64}):
+        step = {"head_dim": 128, "heads_q": 8, "heads_k": 2, "seqlen_k": 4096, "batch": 2, **other}
+        text = fa4_cute.explain(**step)
+        assert "splits of the keys: predicted for a B200" in text
+        assert "keys are whole" not in text
 
 
 def test_many_keys_have_a_tile_of_their_own_on_hopper() -> None:

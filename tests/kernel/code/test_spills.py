@@ -84,9 +84,11 @@ KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
     "1Q d128": (128, BF16, {"num_qo": 1}),
     "1Q d192": (192, BF16, {"num_qo": 1}),
     "2Q d64 fp8": (64, FP8, {"num_qo": 2}),
+    "2Q d96 fp8": (96, FP8, {"num_qo": 2}),
     "2Q d128 fp8": (128, FP8, {"num_qo": 2}),
     "2Q d192 fp8": (192, FP8, {"num_qo": 2}),
     "1Q d128 fp8": (128, FP8, {"num_qo": 1}),
+    "2Q d192v128 fp8, no rope": (192, FP8, {"num_qo": 2, **MLA}),
     "2Q d192v128 fp8": (192, FP8, {"num_qo": 2, "rope_dtype": BF16, "shared_rope": True, **MLA}),
     "1Q d192v128 fp8": (192, FP8, {"num_qo": 1, "rope_dtype": BF16, "shared_rope": True, **MLA}),
     "pair_cta d128": (128, BF16, PAIR),
@@ -126,14 +128,15 @@ SCARCE = ("paged", "function", "union of biases")
 """Variants that leave few registers, besides "all"."""
 IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
-CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", "2Q d64 fp8", "2Q d128 fp8")
+CROSSED_FP8 = ("2Q d64 fp8", "2Q d96 fp8", "2Q d128 fp8", "2Q d192v128 fp8")
+CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", *CROSSED_FP8)
 """Kernels whose P lies in the other chain's scores."""
-ASKING = ("2Q d96", "2Q d128 fp8")
+ASKING = ("2Q d96", *CROSSED_FP8[1:], "2Q d192v128 fp8, no rope")
 """Kernels whose P crosses in plain CTAs that ask for query tiles."""
-HELD = ("2Q d64 fp8", "2Q d128 fp8")
+HELD = (*CROSSED_FP8, "2Q d192v128 fp8, no rope")
 """Kernels whose persistent CTAs hold the address of shared memory."""
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
-SCALED = ("2Q d64 fp8", "2Q d128 fp8", "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
+SCALED = (*CROSSED_FP8, "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
 PAIRS_FP8 = ("pair_cta d128 fp8", "pair_cta d192v128 fp8")
 EXHAUSTIVE = (
@@ -155,7 +158,6 @@ EXHAUSTIVE = (
     ("2Q d128 fp8", "persistent tokens function"),
     ("1Q d128", "cluster2 all"),
     ("1Q d128 fp8", "persistent tokens function"),
-    ("2Q d192v128 fp8", "tokens persistent"),
     *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
     # Pairs that are dynamic by themselves.
     *product(("d256 fp8", "d512 fp8"), ("dynamic plain",)),

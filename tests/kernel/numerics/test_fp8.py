@@ -32,6 +32,7 @@ FEW = [
     # one tile, several tiles, ragged ends, more queries than keys, decode, one key
     dense(300, 700, 64, 4, 2, causal=True, dtype=FP8),
     dense(1, 1, 128, dtype=FP8),
+    dense(300, 700, 96, causal=True, dtype=FP8),
     dense(133, 77, 128, 4, 2, batch=2, causal=True, dtype=FP8),
     dense(300, 400, 192, causal=True, dtype=FP8),
     # one Q tile per CTA: even and odd key tiles, combined at the end
@@ -53,6 +54,7 @@ MORE = [
 ]
 WIDE = [
     dense(70, 200, 80, 8, 1, dtype=FP8),
+    dense(300, 700, 192, 2, 1, head_dim_v=128, causal=True, dtype=FP8),
     dense(9, 1000, 64, 8, 1, causal=True, dtype=FP8, num_qo=1),
     dense(60, 300, 512, 8, 1, batch=2, dtype=FP8),
     dense(1, 1, 272, dtype=FP8),

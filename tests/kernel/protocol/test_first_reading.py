@@ -24,6 +24,10 @@ SLOW_READERS = Case(
 )  # fmt: skip
 ONE_BY_ONE = replace(SLOW_READERS, features=SLOW_READERS.features | {"dynamic"})
 """A CTA takes over all query tiles: each begins as the first did."""
+FP8_READERS = tuple(
+    replace(SLOW_READERS, head_dim=depth, head_dim_v=ov_depth, dtype=FP8)
+    for depth, ov_depth in ((96, 0), (192, 128))
+)
 PLAIN = replace(SLOW_READERS, features=frozenset({"causal", "dynamic"}), head_dim=96)
 
 
@@ -33,7 +37,13 @@ PLAIN = replace(SLOW_READERS, features=frozenset({"causal", "dynamic"}), head_di
         (SLOW_READERS, 8),
         (ONE_BY_ONE, 6),
         (PLAIN, 4),
-        *also((replace(PLAIN, head_dim=128, dtype=FP8), 4)),
+        (FP8_READERS[0], 6),
+        (FP8_READERS[1], 6),
+        *also(
+            *((replace(PLAIN, head_dim=depth, dtype=FP8), 4) for depth in (96, 128)),
+            (replace(PLAIN, head_dim=192, head_dim_v=128, dtype=FP8), 4),
+            *((replace(case, features=ONE_BY_ONE.features), 4) for case in FP8_READERS),
+        ),
     ],
     ids=str,
 )

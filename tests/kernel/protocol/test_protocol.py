@@ -43,7 +43,7 @@ SEQUENCES = [
     # Scales of keys arrive with K, which is loaded a tile ahead of V where P crosses.
     *(
         Case(frozenset({"causal", "tokens"}), d, dtype=FP8, num_qo=2, lengths=((300, 600),))
-        for d in (64, 128)
+        for d in (64, 96, 128)
     ),
     # Two pairs of CTAs, which take several query tiles each.
     replace(PAIR, features=PAIR.features | {"persistent", "page16"}),
@@ -60,6 +60,8 @@ WIDEST = [
     dense(100, 600, 384, growth=0.02),
     pair_cta(200, 700, 128, causal=True),
     dense(300, 400, 192, causal=True, dtype=FP8),
+    dense(300, 700, 96, causal=True, dtype=FP8),
+    dense(300, 700, 192, head_dim_v=128, causal=True, dtype=FP8),
     one_q(130, 650, 128, dtype=FP8),
     dense(300, 900, 192, head_dim_v=128, causal=True),
     one_q(100, 700, 192, head_dim_v=128),

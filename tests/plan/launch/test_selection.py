@@ -11,7 +11,6 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SM_COUNT
 from fa4_cute.plan.launch.launch import AttentionSizes
 from fa4_cute.plan.launch.selection import (
-    LONG_PROMPT,
     QUERY_TILE_RULES,
     Workload,
     choose_query_tiles,
@@ -93,5 +92,5 @@ def test_the_choice_is_always_supported(
 
 @pytest.mark.parametrize("group", [1, 8, 64, 128])
 def test_long_prompts_fill_the_chip(group: int) -> None:
-    work = workload(LONG_PROMPT, heads=group, group=group)
+    work = workload(4 * 256 * SM_COUNT, heads=group, group=group)
     assert choose_query_tiles(work.config, work.sizes).num_qo == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import EXCHANGED, Costs, DecodingRow
 from fa4_cute.plan.config.reduce_scatter import ReduceScatterPlan
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.launch.key_splits import WORTH
 from fa4_cute.plan.launch.sm100_selection import QueryTileLoad
 from fa4_cute.plan.launch.sm100_splits import CLUSTERED, SplitLoad, place_of
-from fa4_cute.plan.spec.variant import Partition, Scheduler
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod
 
 STEP = Problem("bf16", 30, 1, 16384, 8, 2, 128, 128)
 PROMPT = Problem("bf16", 1, 512, 2048, 16, 16, 128, 128)
@@ -62,7 +64,7 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
 @pytest.mark.parametrize(
     ("units", "head_dim", "keys", "splits"),
     # 48 fill 148 SMs with three splits, which the last CTA joins; 320 are three rounds
-    [(48, 128, 4096, 3), (320, 64, 16384, 4), (16, 128, 16384, 9), (256, 64, 8192, 1)],
+    [(48, 128, 4096, 3), (320, 64, 16384, 3), (16, 128, 16384, 9), (256, 64, 8192, 1)],
 )
 def test_few_splits_are_tried_that_do_not_fill_all_sms(
     units: int, head_dim: int, keys: int, splits: int
@@ -121,6 +123,82 @@ def test_other_prompts_are_whole(changes: dict[str, Any]) -> None:
     assert not found.spec.variant.splits_keys
 
 
+MODIFIED = ScoreMod("soft cap", "digest")
+
+
+@pytest.mark.parametrize(
+    ("changes", "count", "where"),
+    [
+        ({"dtype": "fp8_e4m3"}, 9, LAST),
+        ({"dtype": "fp8_e4m3", "head_dim": 64, "head_dim_v": 64}, 9, LAST),
+        ({"dtype": "fp8_e4m3", "head_dim": 96, "head_dim_v": 96}, 9, LAST),
+        ({"dtype": "fp8_e4m3", "head_dim": 192}, 2, LAST),
+        # Heads of a group are CTAs of their own there: 64.
+        ({"head_dim": 192}, 2, LAST),
+        ({"head_dim": 256, "head_dim_v": 256}, 4, WORKSPACE),
+        ({"dtype": "fp8_e4m3", "head_dim": 256, "head_dim_v": 256}, 4, WORKSPACE),
+        ({"head_dim": 512, "head_dim_v": 512}, 4, WORKSPACE),
+        ({"dtype": "fp8_e4m3", "head_dim": 512, "head_dim_v": 512}, 4, WORKSPACE),
+    ],
+)
+def test_steps_of_other_kernels_are_split(
+    changes: dict[str, Any], count: int, where: Partition
+) -> None:
+    found = chosen(STEP, batch=8, **changes)
+    assert (found.num_splits, found.spec.variant.partition) == (count, where)
+    assert chosen(STEP, batch=8, seqlen_k=2047, **changes).num_splits == 1
+    assert chosen(STEP, batch=74, seqlen_k=2048, **changes).num_splits == 1
+
+
+def test_changes_of_scores_leave_the_choice_as_it_is_and_explain_says_so() -> None:
+    plain = chosen(STEP, batch=4)
+    for features in (Features(score_mod=MODIFIED), Features(sink=True)):
+        found = chosen(STEP, batch=4, features=features)
+        assert found.num_splits == plain.num_splits > 2
+        assert found.key_splits is not None
+        assert "of scores that nothing changes" in found.key_splits.text
+        assert chosen(PROMPT, features=features).num_splits == 1
+    assert plain.key_splits is not None
+    assert "nothing changes" not in plain.key_splits.text
+
+
+@pytest.mark.parametrize("dearer", [1.25, 2, 4])
+def test_splits_that_pay_do_so_for_dearer_keys(dearer: float) -> None:
+    """So that keys whose scores are changed never have more splits than pay."""
+    paid = 0
+    for units, keys, memory in product((1, 50, 76, 148, 149, 320), (2048, 8192), (0, 9000, 20000)):
+        tiles = QueryTileLoad(units, 148, keys, keys, is_even=True)
+        load = SplitLoad(tiles, units, 1, memory, ROW, 128)
+        costs = ROW.tile._replace(per_keys=int(dearer * ROW.tile.per_keys))
+        more = replace(load, row=ROW._replace(tile=costs))
+        whole, whole_of_more = load.cycles(1)[WORKSPACE], more.cycles(1)[WORKSPACE]
+        for count in range(2, 9):
+            if load.cycles(count)[WORKSPACE] <= WORTH * whole:
+                paid += 1
+                assert more.cycles(count)[WORKSPACE] <= WORTH * whole_of_more
+    assert paid > 50
+
+
+def test_explain_says_why_fewer_cycles_do_not_win() -> None:
+    found = chosen(STEP, batch=8, seqlen_k=16384)
+    assert found.key_splits is not None
+    text = found.key_splits.text
+    assert found.num_splits == 9
+    assert text.endswith(
+        "; within 5 % a number wins that gives all SMs as many CTAs (of medians of draws)"
+    )
+    two = chosen(STEP).key_splits
+    assert two is not None
+    assert "within 5 %" not in two.text
+    assert two.text.endswith(" (of medians of draws)")
+
+
+def test_ctas_of_pairs_are_counted_one_by_one() -> None:
+    found = chosen(STEP, batch=4, head_dim=256, head_dim_v=256)
+    assert found.key_splits is not None
+    assert "cycles with 16 CTAs, " in found.key_splits.text
+
+
 def test_explain_says_what_both_are_predicted_to_take() -> None:
     text = fa4_cute.explain(
         head_dim=128, seqlen_q=512, seqlen_k=2048, heads_q=16, heads_k=16, num_qo=None
@@ -170,6 +248,21 @@ def test_what_splits_take() -> None:
     # So do the CTAs of a cluster with their exchange.
     assert bound.cycles(2)[CLUSTER] == LAUNCH_CYCLES + 100_000 + EXCHANGE[2]
     assert replace(load, ov_depth=192).places_of(2) == (LAST, WORKSPACE)
+
+
+def test_a_place_has_one_key_tile_more_where_splits_differ() -> None:
+    tiles = QueryTileLoad(148, 148, 4096, 4096, is_even=True)
+    load = SplitLoad(tiles, 8, 8, 0, ROW, 128, key_tile=128)
+    whole = replace(load, key_tile=1)
+    # 32 key tiles in three splits: 11, 11 and 10, in three rounds
+    assert load.cycles(3)[WORKSPACE] - whole.cycles(3)[WORKSPACE] == 11 * 128 - 1366
+    assert load.cycles(4) == whole.cycles(4)
+
+
+def test_pairs_meet_in_a_workspace() -> None:
+    row = ROW._replace(exchange=(), last=None)
+    load = SplitLoad(QueryTileLoad(8, 74, 8192, 8192, is_even=True), 8, 8, 0, row, 128)
+    assert all(tuple(load.cycles(count)) == (WORKSPACE,) for count in (2, 4, 8, 9))
 
 
 @pytest.mark.parametrize(("size", "fitting"), [(2, 74), (4, 33), (8, 15)])

@@ -149,7 +149,8 @@ def test_impossible_kernels_are_refused_in_words() -> None:
     [
         (DType.FP8_E4M3, 128, {}, True),
         (DType.FP8_E4M3, 64, {}, True),
-        (DType.FP8_E4M3, 96, {}, False),
+        (DType.FP8_E4M3, 96, {}, True),
+        (DType.FP8_E4M3, 192, {}, False),
         (DType.BF16, 64, {}, False),
         (DType.BF16, 64, {"scheduler": Scheduler.TILE}, True),
         (DType.FP16, 40, {"scheduler": Scheduler.TILE}, True),

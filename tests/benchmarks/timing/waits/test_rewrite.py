@@ -59,6 +59,12 @@ def test_only_the_kinds_that_are_asked_for() -> None:
     assert found.sites[0].text == "bar.sync 0;"
 
 
+def test_only_the_first_waits() -> None:
+    found = rewritten(module(OURS), warps=WARPS, records=RECORDS, most=1)
+    assert [site.kind for site in found.sites] == ["barrier"]
+    assert rewritten(module(OURS), warps=WARPS, records=2, kinds=()).sites == ()
+
+
 def test_a_loop_of_another_form_is_refused() -> None:
     text = module(OURS.replace("WAIT:\n", "WAIT: mov.u32 %r2, 0;\n"))
     with pytest.raises(ValueError, match="no loop of a known form"):

@@ -14,13 +14,15 @@ from benchmarks.timing.side_by_side import __main__ as program
 from benchmarks.timing.side_by_side import limits
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
+from fa4_cute.host.ask.problem import Problem as Posed
+from fa4_cute.host.choose.support import choose, require
+from fa4_cute.host.compile.cache import compiled
 from sm100sim.timing.chips import load_chip
 
 
 def test_the_page_is_that_of_the_rows() -> None:
     found = side_by_side.load()
-    pairs = side_by_side.load(side_by_side.STATES)
-    assert Path("docs/side_by_side.md").read_text() == side_page.page(found, pairs)
+    assert Path("docs/side_by_side.md").read_text() == program.drawn()
     keys = [side_by_side.key(row) for row in found]
     assert len(set(keys)) == len(keys)
     assert len(found) > 50
@@ -40,6 +42,22 @@ def test_each_row_of_the_file_is_on_the_page() -> None:
 def test_what_could_run_and_has_no_row_is_named(program: str) -> None:
     """A refusal speaks of one program of CUTLASS; it has others for problems of the page."""
     assert program in Path("docs/side_by_side.md").read_text()
+
+
+def test_fp16_differs_in_names_of_types_and_descriptors() -> None:
+    """So the page has no rows of it."""
+    made = []
+    for dtype in ("bf16", "fp16"):
+        posed = Posed(dtype, 2, 1024, 1024, 16, 16, 128, 128)
+        artifact = compiled(require(choose(posed)).spec)
+        text = artifact.ptx.replace(artifact.kernel_name, "KERNEL")
+        made.append(re.sub(r"\b(bf16|f16)(x2)?\b", r"type\2", text).splitlines())
+    other = [pair for pair in zip(*made, strict=True) if pair[0] != pair[1]]
+    assert len(other) == 3
+    for pair in other:  # the formats of A and B, 1 and 0, at bits 7 and 10
+        found = [[int(word) for word in re.findall(r"(?<=, )\d+(?=[,;])", line)] for line in pair]
+        assert found[0]
+        assert [a - b for a, b in zip(*found, strict=True)] == [0x480] * len(found[0])
 
 
 def row(column: str, cycles: list[int], compiler: str = "12.9", **more: Any) -> dict[str, Any]:

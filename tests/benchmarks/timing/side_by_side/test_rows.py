@@ -23,6 +23,8 @@ from benchmarks.timing.side_by_side.extents import (
     spent,
     whole,
 )
+from benchmarks.timing.side_by_side.page import NOT_RUN
+from benchmarks.timing.side_by_side.records import load
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw
@@ -257,7 +259,7 @@ def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
     one = next(column for column in rows.COLUMNS if column.name == rows.ONE_CTA)
     shown = [family.name for family in rows.FAMILIES if rows.offered(one, family)]
     assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
-                     "fp8 d128 all"]  # fmt: skip
+                     "fp8 d128 all", "fp8 d192/128 all"]  # fmt: skip
     assert not any(rows.offered(one, other) for other in rows.OTHERS)
     split = next(column for column in rows.COLUMNS if column.name == rows.SPLIT)
     assert {other.problem.group for other in rows.OTHERS if rows.offered(split, other)} == {"paged"}
@@ -283,3 +285,23 @@ def test_the_state_of_the_machine_has_a_name() -> None:
 def test_the_originals_know_nothing_of_this_page() -> None:
     for path in (ROOT / "benchmarks" / "originals").glob("*.py"):
         assert not any(name.startswith("benchmarks.timing") for name in imports(path)), path
+
+
+def test_every_configuration_that_spills_has_a_column_without_or_is_named() -> None:
+    shown = {
+        (column.name, f.name)
+        for column in rows.COLUMNS if column.changes
+        for f in rows.FAMILIES if rows.offered(column, f)
+    }  # fmt: skip
+    kept = {(row["column"], row.get("name", row["family"])): row for row in load()}
+    spilling = {key for key, row in kept.items() if key[0].startswith("FA4") and row.get("local")}
+    assert not any(kept[key]["local"] for key in shown)
+    assert {key for key in kept if key[0].endswith("spill-free")} == shown
+    assert {(f"{column}, spill-free", name) for column, name in spilling} - shown == {
+        (f"FA4, CUDA {cuda}, spill-free", f"bf16 {dims} all")
+        for cuda, dims in ((12, "d256"), (13, "d192/128"))
+    } | {
+        (f"{rows.SPLIT}, spill-free", f"decode, 32/8 heads, 4 x 32,768 keys, pages of {page}")
+        for page in (64, 128)
+    }  # fmt: skip
+    assert sum(name.endswith("spill-free") for name in NOT_RUN) == 3

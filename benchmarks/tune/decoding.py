@@ -1,0 +1,93 @@
+"""What splits of a step of decoding cost: executed CTAs, and launches that put splits together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks.hopper.times.problems import Problem
+from fa4_cute.plan.config.prediction import EXCHANGED
+
+if TYPE_CHECKING:
+    from benchmarks.tune.costs import Kind
+
+LINE: Final = (1024, 16384)
+"""Keys of the steps by which a query tile and its keys are told apart. At head dimension 64 a key
+costs 8 to 13 cycles from length to length; the line is 3 to 8 % above those between (fp8)."""
+DECODED_KEYS: Final = (2048, 4096)
+"""Those of the steps whose splits are joined."""
+COMBINED: Final = (4, 16)
+"""Splits of the launches whose second kernel is predicted."""
+TWICE: Final = 16
+"""Rows of a query tile that the last CTA puts together in two rounds."""
+PROMPT: Final = (512, 16)
+"""Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
+
+
+class Steps:
+    """Executes CTAs of decoding steps of a kind; pairs join splits in a workspace only."""
+
+    def __init__(self, kind: Kind, maker: Any) -> None:
+        """Keep the kind and who executes."""
+        self.kind, self.maker = kind, maker
+
+    def launches(
+        self, keys: int, splits: int, where: str = "workspace",
+        rows: tuple[int, int, int] = (1, 4, 1),
+    ) -> list[list[float]]:  # fmt: skip
+        """Return the cycles of each launch of a call, by draw; ``rows`` are queries and heads."""
+        from benchmarks.timing.side_by_side import extents
+        from benchmarks.timing.side_by_side.callers import CUDA12, Column
+        from sm100sim.timing.predict.gpu import time_launch
+
+        kind, maker = self.kind, self.maker
+        options = (("num_splits", splits), ("split", where))
+        column = Column("decoding", "fa4_cute", CUDA12, options=options)
+        dims = (kind.depth, kind.ov_depth)
+        problem = Problem("tune", 1, rows[0], keys, *rows[1:], *dims, dtype=kind.dtype)
+        found = []
+        for recorded in maker.records(column, problem):
+            kernel = maker.kernel(column, recorded.request)
+            launch = extents.representatives(kernel, recorded)
+            found.append([time_launch(launch, draw).cycles for draw in maker.draws])
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Return the costs of every draw."""
+        record: dict[str, Any] = {"name": self.kind.name, "tile": [], "combine": []}
+        few, first, last = (self.launches(keys, 1)[0] for keys in (DECODED_KEYS[0], *LINE))
+        joined = [self.launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
+        queries, heads = PROMPT
+        prompt = self.launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
+        starts = record["launch"] = [draw["launch_cycles"] for draw in self.maker.draws]
+        for start, a, b, c, d, e in zip(starts, first, last, *joined, prompt, strict=True):
+            key = (b - a) / (LINE[1] - LINE[0])
+            split = (d - c) / (COMBINED[1] - COMBINED[0])
+            record["tile"].append((0.0, a - start - key * LINE[0], key))
+            once = c - split * COMBINED[0]
+            record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
+        return record if self.kind.kernel == "pair" else record | self.joins(few)
+
+    def joins(self, few: Sequence[float]) -> dict[str, Any]:
+        """Return what CTAs with one Q tile take to join splits; ``few`` is that of few keys."""
+        # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
+        keys = DECODED_KEYS[0]
+        joining = [self.launches(keys * splits, splits, "last")[0] for splits in COMBINED]
+        # Heads of a group are rows of a query tile where Q, K and V are as deep.
+        fused = 4 if self.kind.depth == self.kind.ov_depth else 1
+        rows = TWICE // fused, 4, 1
+        (twice,) = self.launches(keys * COMBINED[0], COMBINED[0], "last", rows)
+        last = []
+        for draw, one, a, b, c in zip(self.maker.draws, few, *joining, twice, strict=True):
+            split = (b - a) / (COMBINED[1] - COMBINED[0])
+            more = c - a
+            # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
+            # has to reach the L2 first.
+            waits = a - one - more + draw["global_latency"]
+            last.append((waits, split, more - split * COMBINED[0]))
+        exchange = []
+        for size in EXCHANGED:
+            # A CTA of the cluster has as many keys as that of the shorter step.
+            (cluster,) = self.launches(size * keys, size, "cluster")
+            exchange.append([more - one for more, one in zip(cluster, few, strict=True)])
+        return {"last": last, "exchange": exchange}

@@ -1,0 +1,71 @@
+"""Costs of splits follow from what executed launches take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.tune.costs import Kind
+from benchmarks.tune.decoding import LINE, TWICE, Steps
+
+START, FENCE, TILE, KEY = 4000.0, 500.0, 900.0, 2.0
+
+
+class Linear(Steps):
+    """Launches whose cycles are known: 7 and 3 for each split, 11 for rows of a second round."""
+
+    asked: list[tuple[Any, ...]]
+
+    def launches(
+        self, keys: int, splits: int, where: str = "workspace",
+        rows: tuple[int, int, int] = (1, 4, 1),
+    ) -> list[list[float]]:  # fmt: skip
+        self.asked.append((keys, splits, where, rows))
+        one = START + TILE + KEY * keys / splits
+        many = rows[0] * rows[1]
+        if where == "last":
+            rounds = 2 if many > 8 and rows != (1, 4, 1) else 1
+            return [[one + 50 - FENCE + rounds * (3 * splits + 11)]]
+        if where == "cluster":
+            return [[one + 10 * splits]]
+        return [[one], [60.0 + 7 * splits + 2 * many * (many > 4)]]
+
+
+def record_of(kind: Kind) -> tuple[dict[str, Any], Linear]:
+    class Maker:
+        draws = ({"launch_cycles": START, "global_latency": FENCE},)
+
+    steps = Linear(kind, Maker())
+    steps.asked = []
+    return steps.record(), steps
+
+
+def test_parts_of_a_step_are_told_apart() -> None:
+    record, _ = record_of(Kind("1q", "bf16", 128, 128, decodes=True))
+    assert record["name"] == "1q bf16 128/128, decoding"
+    assert record["launch"] == [START]
+    assert record["tile"][0] == pytest.approx((0, TILE, KEY))
+    assert record["combine"][0] == pytest.approx((60, 7, 2))
+    assert record["last"][0] == pytest.approx((50, 3, 11))
+    assert record["exchange"] == [[20], [40], [80]]
+
+
+def test_keys_are_told_apart_by_lengths_far_apart() -> None:
+    assert LINE[1] == 16 * LINE[0]
+    _, steps = record_of(Kind("1q", "bf16", 128, 128, decodes=True))
+    assert {keys for keys, splits, *_ in steps.asked if splits == 1} >= set(LINE)
+
+
+def test_a_query_tile_of_two_rounds_has_the_same_rows_whether_heads_are_fused_or_not() -> None:
+    for dims, rows in (((128, 128), (4, 4, 1)), ((192, 128), (16, 4, 1))):
+        _, steps = record_of(Kind("1q", "bf16", *dims, decodes=True))
+        assert rows in [given for *_, where, given in steps.asked if where == "last"]
+        assert TWICE in (rows[0], rows[0] * rows[1])
+
+
+def test_pairs_put_splits_together_in_a_workspace_only() -> None:
+    record, steps = record_of(Kind("pair", "fp8", 256, 256, decodes=True))
+    assert "last" not in record
+    assert "exchange" not in record
+    assert {where for *_, where, _ in steps.asked} == {"workspace"}

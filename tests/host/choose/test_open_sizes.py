@@ -1,0 +1,60 @@
+"""Sizes that a problem leaves open: those that stand for all reach the kernels of any."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from fa4_cute.host.choose.open_sizes import open_sizes
+from fa4_cute.host.choose.support import choose, require
+from fa4_cute.host.questions import _described
+
+DRAWS = 40
+TOKENS = 2**19
+
+
+def kernel(sizes: Any) -> str:
+    return require(choose(_described(**sizes))).spec.name
+
+
+def drawn(problem: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Return ``problem`` with lengths and a batch as users have them, and other heads."""
+    keys = int(2 ** rng.uniform(4, 15))
+    heads, group = rng.choice((4, 8, 16, 32)), problem["heads_q"] // problem["heads_k"]
+    return {
+        **problem, "heads_q": heads, "heads_k": heads // group,
+        "seqlen_q": rng.choice((1, 64, keys, keys, keys, keys, keys)), "seqlen_k": keys,
+        "batch": max(1, min(int(2 ** rng.uniform(0, 6)), TOKENS // keys)),
+    }  # fmt: skip
+
+
+def test_what_is_given_is_kept() -> None:
+    whole = {"head_dim": 64, "seqlen_q": 9, "seqlen_k": 10}
+    assert list(open_sizes(whole)) == [whole]
+    for name, value in (("seqlen_q", 7), ("seqlen_k", 300), ("batch", 3)):
+        sizes = list(open_sizes({"head_dim": 64, name: value}))
+        assert {size[name] for size in sizes} == {value}
+        assert len(sizes) == len({tuple(size.items()) for size in sizes}) > 10
+    assert {size["seqlen_k"] for size in open_sizes({"seqlen_q": 7})} >= {7, 16, 49152}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
+@pytest.mark.parametrize(
+    ("head_dim", "head_dim_v"), [(64, 64), (128, 128), (192, 128), (256, 256)]
+)
+@pytest.mark.parametrize("group", [1, 4])
+def test_kernels_of_sizes_drawn_are_among_them(
+    head_dim: int, head_dim_v: int, dtype: str, causal: bool, group: int
+) -> None:
+    problem = {
+        "head_dim": head_dim, "head_dim_v": head_dim_v, "dtype": dtype, "causal": causal,
+        "heads_q": 16, "heads_k": 16 // group,
+    }  # fmt: skip
+    known = {kernel(sizes) for sizes in open_sizes(problem)}
+    rng = random.Random(1)
+    for _ in range(DRAWS):
+        sizes = drawn(problem, rng)
+        assert kernel(sizes) in known, sizes
