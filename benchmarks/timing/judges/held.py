@@ -32,18 +32,18 @@ HEAD: Final = """# What came of holding predictions to chips: `held.py` says wha
 """
 EDGES: Final = """
 **Outside its own band.** The prediction itself lies outside its band in {outside} of these cases,
-below it in {below}: the best known value may stand near an edge of what it may be, and then nearly
-all draws are on one side of it. In GEMMs it is `l2_shared_bytes`, what an SM gets of rows that SMs
-share: 74 bytes a cycle, 36 to 75 seen. Triton's 64 × 128 by boxes has 384,044 beside 401,304 to
-699,597; with this value alone kept at 74 in the same draws the band is 375,078 to 388,279. At 36 it
-takes 90 % longer, at 75 1.1 % less; no end of another range moves it by 3 %. In attention it is that
-one, `icache_next` (10 of 8 to 34), `l2_write_bytes` (2,327 of 1,449 to 3,112) and `hbm_gbytes`: this
-package's d256 of 512 keys with a mask has 147,939 beside 149,031 to 172,558, from 144,100 on with 74
-kept, and their far ends are worth +12, +14, +7 and -4 %. On a B200 it is `icache_next` first: d64, 512
-keys, one cluster 11,526 beside 12,183 to 16,372, and 11,877 to 13,040 with 10 kept; 34 is worth
-+42 %, 8 -4 %. `icache_jump` (40 of 20 to 120) and `store_latency` (130 of 130 to 600) come next, +10
-and +4 %. So a point below its band is no error of either: the band says that the chip may well be
-slower than the best known values are."""
+below it in {below}: the best known value may stand near an edge of what it may be, and then
+nearly all draws are on one side of it. In GEMMs it is `l2_shared_bytes`, what an SM gets of rows
+that SMs share: 74 bytes a cycle, 36 to 75 seen. Triton's 64 × 128 by boxes has 384,044 beside
+401,304 to 699,597; with this value alone kept at 74 in the same draws the band is 375,078 to
+388,279. At 36 it takes 90 % longer, at 75 1.1 % less; no end of another range moves it by 3 %. In
+attention it is that one, `icache_next` (10 of 8 to 34), `l2_write_bytes` (2,327 of 1,449 to
+3,112) and `hbm_gbytes`: this package's d256 of 512 keys with a mask has 147,939 beside 149,031 to
+172,558, from 144,100 on with 74 kept, and their far ends are worth +12, +14, +7 and -4 %. On a
+B200 it is `icache_next` first: d64, 512 keys, one cluster 11,526 beside 12,183 to 16,372, and
+11,877 to 13,040 with 10 kept; 34 is worth +42 %, 8 -4 %. `icache_jump` (40 of 20 to 120) and
+`store_latency` (130 of 130 to 600) come next, +10 and +4 %. So a point below its band is no error
+of either: the band says that the chip may well be slower than the best known values are."""
 
 
 def in_band(case: Judged) -> bool:
@@ -140,8 +140,8 @@ def section(cases: Sequence[Judged]) -> list[str]:
     expected = OF_BAND * found.kernels
     said = (
         f"**Bands.** A band is 5 to 95 % of draws of values that are not known, so {expected:.0f} "
-        f"of {found.kernels} would lie in theirs were that all that is unknown. {found.in_band} do, "
-        f"{found.in_band / found.kernels:.0%}: the rest is the model's own error, of which a draw "
+        f"of {found.kernels} would lie in theirs were that all that is unknown. {found.in_band} "
+        f"do, {found.in_band / found.kernels:.0%}: the rest is the model's own error, of which a draw "
         f"knows nothing. Nine of ten cases are within {found.nine:.1%}. A band that reaches as far "
         "around the prediction as well, by the error of nine of ten kernels of all **other** "
         f"families, holds {found.in_both}, {found.in_both / found.kernels:.0%}. That one is what "
@@ -166,8 +166,8 @@ def section(cases: Sequence[Judged]) -> list[str]:
     edges = EDGES.format(outside=outside, below=below)
     two = (
         f"**Ratios** of two kernels of one problem, {of_two.pairs} pairs, which share kernels: "
-        f"{of_two.mean:.1%} off, nine of ten within {of_two.nine:.1%}. Of the {of_two.ordered} with "
-        f"a predicted lead of {of_two.order:.0%} or more none is the other way round."
+        f"{of_two.mean:.1%} off, nine of ten within {of_two.nine:.1%}. Of the {of_two.ordered} "
+        f"with a predicted lead of {of_two.order:.0%} or more none is the other way round."
     )
     return [*lines, "", *wrap(" ".join(edges.split()), 96, break_on_hyphens=False), "",
             *wrap(two, 96, break_on_hyphens=False), ""]  # fmt: skip

@@ -184,8 +184,8 @@ def trusted(rows: Sequence[Row]) -> str:
         f"measured kernels, where {OF_BAND:.0%} would be expected. {errors} Smaller ones come in "
         "hardly any order (Kendall's tau of knobs, builds and exponentials in "
         "[timing_blackwell.md](timing_blackwell.md)). **So doubt a ratio between "
-        f"{1 - ours.nine:.2f} and {1 + ours.nine:.2f}, whatever its band says**: {len(near)} of the "
-        f"{len(found)} below, of which {near.count('ahead')} are called ahead, "
+        f"{1 - ours.nine:.2f} and {1 + ours.nine:.2f}, whatever its band says**: {len(near)} of "
+        f"the {len(found)} below, of which {near.count('ahead')} are called ahead, "
         f"{near.count('open')} open and {near.count('behind')} behind. Of the others "
         f"{sum(ratio > 1 for ratio in far)} are ahead and {sum(ratio < 1 for ratio in far)} behind."
     )
@@ -208,8 +208,8 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
     yield "## Where this package is ahead"
     yield ""
     yield (
-        "Ahead or behind: the whole band of draws is on that side of 1. Beyond the error: outside of "
-        "what is to be doubted (above). Means are geometric, of all rows."
+        "Ahead or behind: the whole band of draws is on that side of 1. Beyond the error: outside "
+        "of what is to be doubted (above). Means are geometric, of all rows."
     )
     yield ""
     yield (

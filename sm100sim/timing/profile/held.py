@@ -1,8 +1,8 @@
 """How far predictions were off where chips were asked, and what that adds to a band of draws.
 
-A band of draws says what is not known of a chip's values. That the machine lacks something is not in
-it, so a chip's own time lies outside more often than a band of 5 to 95 % would. `held.toml` has what
-came of holding predictions to chips; `python -m benchmarks.timing.judges.page` writes it.
+A band of draws says what is not known of a chip's values. That the machine lacks something is not
+in it, so a chip's own time lies outside more often than a band of 5 to 95 % would. `held.toml` has
+what came of holding predictions to chips; `python -m benchmarks.timing.judges.page` writes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..predict import Band
 
 FILE: Final = Path(__file__).with_name("held.toml")
 OF_BAND: Final = 0.9
-"""What part of cases would lie in a band of 5 to 95 %, were the chip's values all that is unknown."""
+"""Cases that would lie in a band of 5 to 95 %, were the chip's values all that is unknown."""
 
 
 @dataclass(frozen=True)

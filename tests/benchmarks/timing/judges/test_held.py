@@ -60,4 +60,5 @@ def test_an_order_holds_from_the_largest_wrong_lead_on() -> None:
     found = held.ratios([(1.2, 1.1), (0.5, 0.6), (1.045, 0.98), (1.01, 1.3)], "of some")
     assert (found.order, found.ordered, found.pairs) == (0.05, 2, 4)
     assert found.nine == pytest.approx(1 - 1.01 / 1.3, abs=1e-4)
-    assert found.mean == pytest.approx((0.1 / 1.1 + 0.1 / 0.6 + 0.065 / 0.98 + 0.29 / 1.3) / 4, 1e-3)
+    sizes = 0.1 / 1.1, 0.1 / 0.6, 0.065 / 0.98, 0.29 / 1.3
+    assert found.mean == pytest.approx(sum(sizes) / 4, 1e-3)
