@@ -144,8 +144,8 @@ def section(cases: Sequence[Judged]) -> list[str]:
         f"do, {found.in_band / found.kernels:.0%}: the rest is the model's own error, of which a "
         f"draw knows nothing. Nine of ten cases are within {found.nine:.1%}. A band that reaches "
         "as far around the prediction as well, by the error of nine of ten kernels of all "
-        f"**other** families, holds {found.in_both}, {found.in_both / found.kernels:.0%}. That one is what "
-        "a profile says beside the band of draws."
+        f"**other** families, holds {found.in_both}, {found.in_both / found.kernels:.0%}. That "
+        "one is what a profile says beside the band of draws."
     )
     lines = [
         *wrap(said, 96, break_on_hyphens=False), "",
