@@ -12,7 +12,7 @@ from benchmarks.timing.claims.causes import CAUSES
 from benchmarks.timing.claims.found import TARGET, Found, told
 from benchmarks.timing.claims.table import CLAIMS
 from benchmarks.timing.claims.words import TIRX_KNOWN
-from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
+from benchmarks.timing.gemm import PAIRS_AT_LEAST, nine_of_ten, tau
 from sm100sim.timing.predict import Band
 
 GROUPS: Final = {
@@ -71,7 +71,8 @@ def _counted(every: Sequence[Found]) -> str:
     return (
         f"{sum(found.hit for found in every)} within {TARGET:.0%} of what was published, "
         f"{sum(found.inside for found in every)} with the published value in the band of the "
-        f"draws, mean size of the error {error:.1%}"
+        f"draws, mean size of the error {error:.1%}, nine of ten within "
+        f"{nine_of_ten(abs(found.error) for found in every):.1%}"
     )
 
 

@@ -6,7 +6,9 @@
 Measured: what `benchmarks.timing.cycles` wrote, `measured.json` of that folder unless another is
 named. Predicted: `benchmarks.timing.judges.predictions`, which must be older. What `later.json` of
 that folder has, where there is one, was made after the measurement, with rules, values or orders of
-tiles that changed since, and stands apart.
+tiles that changed since, and stands apart. Without other files `held.toml` of the profiler is
+written too: what it says beside its bands (`benchmarks.timing.judges.held`), by the first
+predictions only.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from statistics import mean
 from typing import Any, Final
 
 from benchmarks.timing.gemm import PAIRS_AT_LEAST
+from benchmarks.timing.judges import held
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.judges.reasons import REASONS
 
@@ -81,7 +84,7 @@ def joined(
 
 def _figures(cases: Sequence[Judged]) -> str:
     errors = [case.error for case in cases]
-    inside = sum(c.band[0] <= (c.measured or 0) <= c.band[1] for c in cases)
+    inside = sum(map(held.in_band, cases))
     return (
         f"{len(errors)} | {mean(map(abs, errors)):.1%} | {mean(errors):+.1%} | "
         f"{max(errors, key=abs):+.1%} | {inside}"
@@ -209,7 +212,8 @@ def page(
             f"{said}; clocks as found, {min(clocks):,.0f} to {max(clocks):,.0f} MHz.", "",
             f"Target: {TARGET:.0%}, worst {WORST:.0%}. {sum(e <= WORST for e in errors)} of "
             f"{len(asked)} cases are within {WORST:.0%}{_within(again)}.", "",
-            "Predicted before the measurement:", "", *_tables(asked), *_later(again),
+            "Predicted before the measurement:", "", *_tables(asked), *held.section(asked),
+            *_later(again),
             *REASONS.strip().split("\n"), "",
         ]  # fmt: skip
     else:
@@ -233,6 +237,8 @@ def main(arguments: Sequence[str]) -> int:
     cases, failed = joined(json.loads(first.read_text()), rows)
     again, _ = joined(json.loads(later.read_text()), rows) if later.is_file() else ([], [])
     Path(arguments[0]).write_text(page(cases, failed, measured.get("card", {}), again))
+    if not given:
+        held.write([case for case in cases if case.measured is not None])
     return 0
 
 

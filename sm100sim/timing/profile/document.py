@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .comparison import Comparison, Difference
+from .held import held, held_ratios
 from .kernel_profile import KernelProfile
 
 PLAIN = (
@@ -21,6 +22,8 @@ def profile_document(found: KernelProfile) -> dict[str, Any]:
     return {
         **plain,
         "band": asdict(found.band),
+        "with_error": held().widened(found.cycles, found.band),
+        "held": asdict(held()),
         "launch": None if found.launch is None else asdict(found.launch.band),
         "occupancy": asdict(found.occupancy),
         "tensor_arithmetic": found.arithmetic,
@@ -40,6 +43,7 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
         "second": found.second.kernel,
         "cycles": found.cycles,
         "ratio": asdict(found.ratio),
+        "held": asdict(held_ratios(found.first.chip)),
         "resources": rows(found.resources),
         "path": rows(found.path),
         "roles": rows(found.roles),

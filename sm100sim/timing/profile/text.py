@@ -7,6 +7,7 @@ from typing import Final
 
 from .comparison import Comparison, Difference
 from .handovers import Handover
+from .held import ratio_with_error, with_error
 from .kernel_profile import KernelProfile
 from .roles import Role
 from .spots import Spot
@@ -74,8 +75,10 @@ def _head(found: KernelProfile) -> list[str]:
     several = f", {found.copies} on each SM at once" if found.copies > 1 else ""
     waves = "once" if found.waves == 1 else f"{found.waves} times"
     launch = []
+    error = with_error(found.cycles, band, found.chip)
     if found.launch is not None:
         band_of = found.launch.band
+        error = with_error(found.launch.typical.cycles, band_of, found.chip)
         launch = [
             f"  the launch takes {band_of.median:,.0f} ({band_of.low:,.0f} to {band_of.high:,.0f}) "
             f"cycles, {found.launch.microseconds:,.1f} us at {found.launch.clock_mhz:,.0f} MHz"
@@ -86,6 +89,7 @@ def _head(found: KernelProfile) -> list[str]:
         f"  a cluster takes {band.median:,.0f} ({band.low:,.0f} to {band.high:,.0f}) {PREDICTED}; "
         f"the launch fills the chip {waves}",
         *launch,
+        *(f"  {line}" for line in error),
         f"  with the chip's own values {found.cycles:,.0f}, of which all that follows speaks; "
         f"{limit}{several}",
         f"  occupancy: {occupancy.ctas} CTAs, {occupancy.warps} of {occupancy.places} warps an SM; "
@@ -160,6 +164,7 @@ def comparison_text(found: Comparison, most: int = 5) -> str:
         f"  {found.ratio.median:.3f} ({found.ratio.low:.3f} to {found.ratio.high:.3f}) of the "
         f"{PREDICTED}, draw by draw; with the chip's own values {found.cycles[0]:,.0f} and "
         f"{found.cycles[1]:,.0f} of an SM for the same work",
+        f"  {ratio_with_error(found.cycles[0] / found.cycles[1], first.chip)}",
         f"  limited by {first.limit} and by {second.limit}",
     ]
     for title, differences in (

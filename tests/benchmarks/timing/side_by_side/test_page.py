@@ -18,6 +18,7 @@ from fa4_cute.host.ask.problem import Problem as Posed
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile.cache import compiled
 from sm100sim.timing.chips import load_chip
+from sm100sim.timing.profile.held import held_ratios
 
 
 def test_the_page_is_that_of_the_rows() -> None:
@@ -36,6 +37,23 @@ def test_each_row_of_the_file_is_on_the_page() -> None:
         else:
             column, name = re.escape(row["column"]), re.escape(row["name"])
             assert re.search(rf"(?m)^\* {column}: .*{name}", text)
+
+
+def test_the_page_says_how_far_fp8_is_off() -> None:
+    """As the page of published figures has it, which is made from the runs."""
+    published = Path("docs/timing_blackwell.md").read_text()
+    row = re.search(r"FA4 fp8 ([\d,]+) of at most ([\d,]+)", published)
+    assert row is not None
+    cycles, period = (int(figure.replace(",", "")) for figure in row.groups())
+    off = round(100 * (1 - cycles / period))
+    said = f"predicted {off} % too short ({row[1]} of {row[2]} cycles"
+    assert said in " ".join(Path("docs/side_by_side.md").read_text().split())
+
+
+def test_the_head_doubts_what_published_ratios_do_not_show() -> None:
+    doubted = held_ratios("b200")
+    said = f"doubt a ratio between {1 - doubted.nine:.2f} and {1 + doubted.nine:.2f}"
+    assert said in " ".join(Path("docs/side_by_side.md").read_text().split())
 
 
 @pytest.mark.parametrize("program", ["mla_fwd", "fmha_gen", "attention/fmha"])
@@ -80,7 +98,7 @@ def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
     assert side_page.verdict(side_page.ratio(rows[0], rows[0])) == "open"
     refused = {"family": "x", "name": "y", "column": "FA4", "refused": "no"}
     text = side_page.page([*rows, refused], [])
-    assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
+    assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
     assert "* FA4: y: refuses it: no" in text
 
 
