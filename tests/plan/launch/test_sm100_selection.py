@@ -22,10 +22,8 @@ from fa4_cute.plan.launch.sm100_selection import (
     BlackwellSpec,
     QueryTileLoad,
     SchedulerChoice,
-    choose_blackwell_query_tiles,
     choose_blackwell_scheduler,
 )
-from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
@@ -284,56 +282,6 @@ def test_a_cta_has_as_many_query_tiles_as_is_predicted_to_be_sooner_done() -> No
     many: Any = chosen().query_tiles
     assert many.num_qo == 2
     assert "with one Q tile" in many.text
-
-
-FEW = replace(SHORT, seqlen_q=64, seqlen_k=64, head_dim=64, head_dim_v=64)
-
-
-def test_rules_decide_with_few_keys_that_were_not_predicted() -> None:
-    """A table that starts at 1,024 keys does not say what 100 with a mask cost."""
-    for unknown in ({"causal": True}, {"dtype": "fp8_e4m3"}, {"head_dim": 192, "head_dim_v": 128}):
-        found: Any = require(choose(replace(FEW, **unknown))).query_tiles
-        assert found.num_qo == 1
-        assert "predicted" not in found.text
-
-
-def test_few_keys_have_costs_of_their_own() -> None:
-    spec = spec_of(num_qo=2, features=TILE)
-    for keys, most in ((1, 128), (128, 128), (129, 256), (1000, 1024)):
-        sizes = replace(SHORT, seqlen_k=keys).sizes
-        rows = sm100_selection._comparable_rows(spec, sizes)
-        assert [row and row.most_keys for row in rows] == [most, most]
-    assert not any(row and row.most_keys for row in
-                   sm100_selection._comparable_rows(spec, SHORT.sizes))  # fmt: skip
-
-
-def test_two_q_tiles_may_win_though_one_holds_all_queries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Both softmax groups have work with a single key tile; close predictions leave the rule."""
-    spec = spec_of(num_qo=2, features=TILE)
-    assert isinstance(spec, KernelSpec)
-    sizes = replace(SHORT, seqlen_q=64, seqlen_k=64).sizes
-    one = PredictedRow("1q", 2, 128, 128, Costs(0, 9000, 0), Costs(0, 9000, 0), most_keys=128)
-    for cycles, best in ((7000, 2), (8900, 1), (11000, 1)):
-        costs = Costs(0, cycles, 0)
-        two = PredictedRow("2q", 2, 128, 128, costs, costs, most_keys=128)
-        monkeypatch.setattr(sm100_selection, "SHORT", (one, two))
-        found = choose_blackwell_query_tiles(spec, sizes, 148)
-        assert found.num_qo == best
-        assert "cycles with one Q tile" in found.text
-    assert choose_blackwell_query_tiles(spec, sizes, 148, 1).num_qo == 1
-
-
-def test_few_keys_have_a_scheduler_by_their_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = spec_of(num_qo=2, features=TILE)
-    sizes = replace(SHORT, seqlen_k=200).sizes
-    for tile, best in ((5000, Scheduler.TILE), (5200, Scheduler.PERSISTENT)):
-        row = PredictedRow("2q", 2, 128, 128, Costs(0, tile, 0), Costs(0, 5100, 0), most_keys=256)
-        monkeypatch.setattr(sm100_selection, "SHORT", (row,))
-        found = choose_blackwell_scheduler(spec, sizes, 148)
-        assert found is not None
-        assert (found.scheduler, found.tile_cycles) == (best, LAUNCH_CYCLES + 14 * tile)
 
 
 def two_tiles(problem: Problem) -> FA4Config:
