@@ -68,6 +68,9 @@ def page(ours: KernelProfile, theirs: KernelProfile, digest: str) -> str:
         "keys. All numbers are predictions of `sm100sim.timing`; nothing was measured on a",
         f"Blackwell chip. This package's PTX is `{OURS}` of `testing/ptx_hashes.json`, SHA-256",
         f"{digest}.", "",
+        "FlashAttention-4 is the installed release, by the same ptxas as this package. What others",
+        "timed on a B200 is an older build by another one, whose loop takes fewer cycles",
+        "([timing_blackwell.md](timing_blackwell.md)).", "",
         "| kernel | cycles of a key tile | band | limited by | tensor | MUFU | issue |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -152,6 +154,18 @@ def test_every_ratio_that_is_far_off_stands_under_a_cause() -> None:
     assert text.count(" (0 of 2): ") >= len(CAUSES) - 2
     assert text.count("| +10.0% | what moves it is not kept |") == 2
     assert len({title for title, _, _ in CAUSES}) == len(CAUSES)
+
+
+def test_the_overview_has_the_figures_of_the_page() -> None:
+    row = page.section(found.every())[0]
+    figures = re.match(r"(\d+) ratios: (\d+) within 3%.* error ([\d.]+%), .* timed are (\d+)", row)
+    assert figures is not None
+    count, within, error, timed = figures.groups()
+    said = (
+        f"{count} ratios of one machine, {timed} of them of the build that was timed, {error} off, "
+        f"{within} of them within 3 %"
+    )
+    assert said in Path("docs/timing.md").read_text()
 
 
 def test_every_miss_of_the_records_says_what_moves_it_and_what_is_found() -> None:
