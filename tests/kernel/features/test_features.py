@@ -107,11 +107,12 @@ def dense(seqlen_q: int, seqlen_k: int, head_dim: int = 64) -> tuple[torch.Tenso
 def test_rows_that_see_nothing(head_dim: int) -> None:
     q, k, v = dense(70, 100, head_dim)
     empty = masks.padding(torch.tensor([0, 100], dtype=torch.int32))
-    out, lse = fa4_cute.flash_attn(q, k, v, mask=empty, return_lse=True)
+    # Of few keys without a mask, predictions choose the Q tiles of a CTA.
+    out, lse = fa4_cute.flash_attn(q, k, v, mask=empty, return_lse=True, num_qo=1)
     assert torch.all(out[0] == 0)
     assert torch.all(lse[0] == -math.inf)
     assert torch.isfinite(out[1]).all()
-    plain, plain_lse = fa4_cute.flash_attn(q[1:], k[1:], v[1:], return_lse=True)
+    plain, plain_lse = fa4_cute.flash_attn(q[1:], k[1:], v[1:], return_lse=True, num_qo=1)
     assert torch.equal(out[1:], plain)
     assert torch.equal(lse[1:], plain_lse)
 
