@@ -159,7 +159,8 @@ static void release_named(Clock *c, NamedBarrier *b, double at, u32 cause) {
   *b = (NamedBarrier){0};
 }
 
-/* The barrier unit takes one arrival after the other; the last one releases all who wait. */
+/* The barrier unit takes one arrival after the other; the last one releases all who wait. A barrier without a count is
+   of all threads of the CTA but those that have exited, as for `sync/barrier.c`. */
 void named_barrier(Clock *c, const Execution *x, bool waits) {
   Sm *sm = &c->sms[x->w->sm];
   NamedBarrier *b = &c->named[x->w->copy * c->in->ranks * CLOCK_NAMED + object(c, x, 0)];
@@ -170,8 +171,17 @@ void named_barrier(Clock *c, const Execution *x, bool waits) {
     c->next_waiting[x->w->id] = b->waiting;
     b->waiting = x->w->id + 1;
   }
-  if (++b->arrived * LANES >= x->event->count)
+  b->all = !x->event->count;
+  if (++b->arrived * LANES >= (b->all ? c->living[cta_of(c, x->w)] * LANES : x->event->count))
     release_named(c, b, taken + c->chip->named_latency, x->step);
+}
+
+/* Who exits was the last that a barrier of all threads stood for. */
+void named_leave(Clock *c, const WarpState *w) {
+  u32 cta = cta_of(c, w), living = --c->living[cta];
+  for (NamedBarrier *b = &c->named[cta * CLOCK_NAMED]; b < &c->named[(cta + 1) * CLOCK_NAMED]; b++)
+    if (b->all && b->arrived >= living)
+      release_named(c, b, c->now + c->chip->named_latency, step_of(c, w));
 }
 
 static void end_cluster_phase(Clock *c, ClusterBarrier *b, u32 copy, u32 cause) {

@@ -18,8 +18,9 @@ static bool get_memory(Clock *c) {
          GET(c->lists, (size_t)c->n_warps * CLOCK_SUBS * c->in->ranks) &&
          GET(c->groups, copies_of(c, c->in->n_groups)) && GET(c->mbarriers, copies_of(c, c->in->n_mbarriers)) &&
          GET(c->named, copies_of(c, c->in->ranks) * CLOCK_NAMED) && GET(c->clusters, c->in->copies) &&
-         GET(c->next_waiting, c->n_warps) && GET(c->mma_done, copies_of(c, c->in->ranks)) &&
-         GET(c->mma_cause, copies_of(c, c->in->ranks)) && GET(c->lines, (size_t)lines * c->in->ranks);
+         GET(c->living, copies_of(c, c->in->ranks)) && GET(c->next_waiting, c->n_warps) &&
+         GET(c->mma_done, copies_of(c, c->in->ranks)) && GET(c->mma_cause, copies_of(c, c->in->ranks)) &&
+         GET(c->lines, (size_t)lines * c->in->ranks);
 }
 
 static void place_warp(Clock *c, u32 copy, u32 k, double start) {
@@ -32,9 +33,11 @@ static void place_warp(Clock *c, u32 copy, u32 k, double start) {
   w->fixed_at = start;
   c->groups[copy * c->in->n_groups + info->group].members++;
   c->clusters[copy].warps++;
+  c->living[cta_of(c, w)]++;
   if (!info->length) {
     w->over = true;
     c->clusters[copy].warps--;
+    c->living[cta_of(c, w)]--;
     return;
   }
   sub->warps[sub->n_warps++] = w;
@@ -59,7 +62,7 @@ void next_cluster(Clock *c, u32 copy) {
   for (u32 k = copy * in->n_groups; k < (copy + 1) * in->n_groups; k++)
     c->groups[k] = (WarpGroup){0};
   for (u32 k = copy * in->ranks; k < (copy + 1) * in->ranks; k++)
-    c->mma_done[k] = 0;
+    c->mma_done[k] = c->living[k] = 0;
   for (u32 k = copy * in->ranks * CLOCK_NAMED; k < (copy + 1) * in->ranks * CLOCK_NAMED; k++)
     c->named[k] = (NamedBarrier){0};
   c->clusters[copy] = (ClusterBarrier){0};
@@ -101,6 +104,7 @@ void free_clock(Clock *c) {
   free(c->mbarriers);
   free(c->named);
   free(c->clusters);
+  free(c->living);
   free(c->next_waiting);
   free(c->mma_done);
   free(c->mma_cause);

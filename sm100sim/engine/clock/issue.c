@@ -120,6 +120,7 @@ static void end_warp(Clock *c, Sub *sub, WarpState *w) {
   w->over = true;
   c->live--;
   c->warp_times[w->id].end = c->now + 1;
+  named_leave(c, w);
   cluster_leave(c, w);
   for (u32 k = 0; k < sub->n_warps; k++)
     if (sub->warps[k] == w) {

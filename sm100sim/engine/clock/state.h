@@ -114,6 +114,7 @@ typedef struct {
 
 typedef struct {
   u32 arrived, waiting; /* warps; waiting: one more than the first of a list in `next_waiting` */
+  bool all;             /* of all warps of the CTA that have not ended */
 } NamedBarrier;
 
 typedef struct {
@@ -148,6 +149,7 @@ typedef struct {
   NamedBarrier *named;
   ClusterBarrier *clusters;
   u32 *next_waiting;
+  u32 *living;      /* per CTA: warps that have not ended */
   double *mma_done; /* per CTA: when the MMAs that it issued are done */
   u32 *mma_cause;
   CacheLine *lines;
@@ -174,6 +176,7 @@ void named_barrier(Clock *c, const Execution *x, bool waits);
 void cluster_arrive(Clock *c, const Execution *x);
 void cluster_wait(Clock *c, const Execution *x);
 void cluster_leave(Clock *c, const WarpState *w);
+void named_leave(Clock *c, const WarpState *w);
 
 /* wgmma.c */
 bool wgmma_refused(Clock *c, WarpState *w, double *until);

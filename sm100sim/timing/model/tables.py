@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...contract import clock
-from ...contract.codes import LANES, NONE32, WARPGROUP_WARPS
+from ...contract.codes import NONE32, WARPGROUP_WARPS
 from ..chips import Draw
 from ..records import Action, ClusterTrace, Indices, Place, SassKernel
 from .happenings import Happening, happening_of
@@ -165,8 +165,6 @@ def _events(
         raw.action = clock.ACTIONS.index(happening.action)
         raw.first_object, raw.objects = len(objects), len(event.objects)
         raw.phase, raw.count, raw.size = event.phase, happening.count, happening.size
-        if event.kind in NAMED and not event.count:  # of all threads of the CTA
-            raw.count = LANES * sum(s.rank == event.objects[0].rank for s in trace.streams)
         raw.service, raw.latency = happening.service, happening.latency
         raw.passes, raw.memory, raw.pair = happening.passes, happening.memory, happening.pair
         for place in event.objects:

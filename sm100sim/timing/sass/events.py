@@ -82,9 +82,9 @@ def _init(step: Step) -> DynamicEvent:
 
 def _arrive(step: Step) -> DynamicEvent:
     assert isinstance(step.form, forms.Mbarrier)
-    places = step.place(0)
+    places = step.place(0)  # by several lanes: each its own
     expects = step.name == "MBAR_TX" or step.form.flags & ArriveFlag.EXPECT
-    size = step.total(1 if step.name == "MBAR_TX" else 2) if expects else 0
+    size = step.total(1 if step.name == "MBAR_TX" else 2) // len(places) if expects else 0
     count = 0 if step.name == "MBAR_TX" else step.total(1) // len(places)
     return DynamicEvent(Action.MBARRIER_ARRIVE, step.lanes, places, count=count, size=size)
 

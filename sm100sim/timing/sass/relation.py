@@ -76,6 +76,14 @@ class Related:
         return found
 
     @cached_property
+    def ignored(self) -> set[str]:
+        """Kinds of anchor of the PTX that ptxas left out: setmaxnreg, of all the kernel, where it
+        does not know how many registers a thread has at its start."""
+        has = any(kind is not None and kind.startswith("registers") for kind in self.kinds)
+        known = self.program.anchor_lines
+        return set() if has else {kind for kind in known if kind.startswith("registers")}
+
+    @cached_property
     def exchanged(self) -> set[tuple[int | None, int | None]]:
         """Lines of neighbours of `kinds.EXCHANGED` that machine code has the other way round."""
         anchors = [k for k, kind in enumerate(self.kinds) if kind is not None]

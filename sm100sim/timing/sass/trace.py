@@ -57,7 +57,9 @@ class Matcher:
         """Relate both."""
         self._kernel, self._recording = kernel, recording
         self._program = Program(recording)
-        self._walker = Walker(Related(kernel, self._program))
+        related = Related(kernel, self._program)
+        self._ignored = related.ignored
+        self._walker = Walker(related)
         self.names = self._program.names
         self._events = Events(recording, self.names)
         self._moves = [
@@ -98,7 +100,7 @@ class Matcher:
         streams = []
         for warp in np.unique(key):
             of = mine[key == warp]
-            script = self._program.script(of)
+            script = [x for x in self._program.script(of) if x.kind not in self._ignored]
             way = self._walker.way(script)
             self.guesses += way.guesses
             events = np.full(len(way.order), -1, np.int32)

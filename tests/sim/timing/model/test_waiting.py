@@ -254,6 +254,20 @@ def test_a_barrier_without_a_count_is_of_all_warps() -> None:
     assert min(warp.end for warp in times.warps) > 300
 
 
+@pytest.mark.parametrize("turns", [0, 20])
+def test_a_barrier_without_a_count_does_not_wait_for_warps_that_have_exited(turns: int) -> None:
+    """The third warp exits before or after two others came."""
+    event = DynamicEvent(Action.NAMED_BARRIER, ALL, objects=(Place(0, 0),))
+    program = Program()
+    for warp in range(2):
+        program.warp(warp, (op("BAR.SYNC.DEFER_BLOCKING 0x0"), event), op("NOP"))
+    program.warp(2, *[op("NOP", 15)] * (1 + turns))
+    first, second, gone = run(program, H100).warps
+    after = max(gone.end, 1) if turns else 0
+    assert first.end == second.end
+    assert after + H100["named_latency"] <= first.end <= after + 2 * H100["named_latency"]
+
+
 def test_bytes_of_a_store_to_another_cta_are_heard_of() -> None:
     """st.async: a barrier of the other CTA counts the bytes once they are there."""
     draw = chip("h100", remote_latency=180)
