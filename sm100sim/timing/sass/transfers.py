@@ -137,5 +137,6 @@ def access(step: Step) -> DynamicEvent:
     rank = int(addresses[0]) >> WINDOW_RANK_SHIFT
     detail = (name,) if rank == step.rank else (name, "remote")
     objects = step.place(1, step.form.bar_offset) if isinstance(step.form, forms.Remote) else ()
+    size //= max(len(objects), 1)  # what each barrier hears of
     count = wavefronts(addresses, lanes, width)
     return DynamicEvent(action, step.lanes, objects, size=size, wavefronts=count, detail=detail)
