@@ -30,9 +30,11 @@ from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
+from fa4_cute.plan.launch.launch import plan_launch
 from fa4_cute.plan.launch.sm100_splits import cycles_of_last
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Scheduler
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.host.activation import runtime
 from sm100sim.launch_request import LaunchRequest
@@ -149,6 +151,22 @@ def _insisting(column: Column, spec: AttentionSpec) -> Column:
     if isinstance(spec, KernelSpec):
         found["num_qo"] = spec.config.num_qo
     return replace(column, options=tuple({**found, **dict(column.options)}.items()))
+
+
+def tiles_in_turns(column: Column, problem: Problem) -> int:
+    """Query tiles, or those of pairs, that a column's CTAs take back and forth; 0: they do not.
+
+    Only persistent ones of this package do, of sequences of one length whose keys lie in a row.
+    """
+    if column.runner != "fa4_cute" or problem.page or problem.packed or problem.group == "latent":
+        return 0
+    options = dict(column.options)
+    scheduler = Scheduler[options["scheduler"].upper()] if "scheduler" in options else None
+    posed = replace(_posed(problem, Features(scheduler=scheduler)), num_qo=options.get("num_qo"))
+    spec = require(choose(posed)).spec
+    if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.head_by_head):
+        return 0
+    return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_work"])
 
 
 def chosen(column: Column, problem: Problem) -> Column:

@@ -29,6 +29,7 @@ from benchmarks.timing.side_by_side.spread import (
     IN_TURN,
     TAKEN_OVER,
     block_of,
+    busiest,
     extent_of,
     in_a_row,
     layout_of,
@@ -176,19 +177,19 @@ class Maker:
             self._recorded |= other._recorded
 
     def records(
-        self, column: Column, problem: Problem, lengths: tuple[int, ...] = ()
+        self, column: Column, problem: Problem, lengths: tuple[int, ...] = (), which: Any = sampled
     ) -> list[Recording]:
-        """What the sampled clusters executed; with `lengths`, all of them.
+        """What the clusters of `which` executed; with `lengths`, all of them.
 
         Columns that differ in their assembler share it. Only the last problems are kept.
         """
-        key = (replace(column, name="", assembler=""), problem, lengths)
+        key = (replace(column, name="", assembler=""), problem, lengths, which)
         if key not in self._recorded:
             for old in list(self._recorded)[:-KEPT]:
                 del self._recorded[old]
 
             def choice(request: LaunchRequest) -> list[int] | None:
-                return None if lengths else sampled(request, problem, column)
+                return None if lengths else which(request, problem, column)
 
             self._recorded[key] = records(column, problem, choice, lengths)
         return self._recorded[key]
@@ -275,16 +276,14 @@ class Maker:
     ) -> list[float]:
         """Cycles by draw; adds what units do, and the kernels."""
         cycles = [0.0] * len(self.draws)
-        for recorded in self.records(column, other.problem, other.lengths):
+        for recorded in self.records(column, other.problem, other.lengths, busiest):
             kernel = self.kernel(column, recorded.request)
             launch = representatives(kernel, recorded)
             moved = moved_bytes(other) if not kernels else 0
             found = [time_launch(launch, draw, hbm_bytes=moved) for draw in self.draws]
             after = joined_after(column, other.problem)
-            cycles = [
-                a + b.cycles + (after if b.bound_by == "HBM" else 0)
-                for a, b in zip(cycles, found, strict=True)
-            ]
+            more = [b.cycles + (after if b.bound_by == "HBM" else 0) for b in found]
+            cycles = [a + b for a, b in zip(cycles, more, strict=True)]
             for unit, count in extents.spent(launch, found[0]).items():
                 busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)

@@ -10,7 +10,7 @@ from math import prod
 from typing import Final
 
 from benchmarks.hopper.times.problems import BYTES, Problem
-from benchmarks.timing.side_by_side.callers import SMS, Column, records
+from benchmarks.timing.side_by_side.callers import SMS, Column, records, tiles_in_turns
 from benchmarks.timing.side_by_side.extents import KEY_TILES, Extent, Layout, clusters
 from fa4_cute.plan.launch.tiles import heads_of_section
 from sm100sim.launch_request import LaunchRequest
@@ -152,3 +152,16 @@ def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[in
     tiles = count // extent.heads
     stride = 1 if in_a_row(column) else min(extent.section, extent.heads)
     return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]
+
+
+def busiest(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
+    """Clusters that stand for a launch executed as it is: one that has most query tiles.
+
+    With a mask those of `sampled`. CTAs that go back and forth begin with the last one in every
+    other round, so that it has one tile more than the first where such a round is not full.
+    """
+    if problem.causal:
+        return sampled(request, problem, column)
+    count = clusters(request)
+    rounds, rest = divmod(tiles_in_turns(column, problem), count)
+    return [count - 1 if rest and rounds % 2 else 0]

@@ -109,6 +109,27 @@ def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
     assert spread.sampled(request((512, 1, 1)), replace(causal, causal=False), theirs) == [0]
 
 
+def test_a_launch_executed_as_it_is_stands_by_a_cta_of_most_tiles() -> None:
+    """Of persistent CTAs that go back and forth the first can have fewer tiles than others."""
+    options = (("scheduler", "persistent"), ("num_qo", 1))
+    ours = replace(rows.COLUMNS[0], options=options)
+    for batch, heads in ((1, 148), (10, 16), (2, 148), (20, 16), (32, 16), (128, 16)):
+        short = replace(rows.Family((128, 128), False).problem(64, batch), heads=heads,
+                        heads_kv=heads)  # fmt: skip
+        asked = request((min(148, batch * heads), 1, 1))
+        (cluster,) = spread.busiest(asked, short, ours)
+        count, tiles = spread.clusters(asked), [64] * (batch * heads)
+        layout = Layout(128, 1, persistent=True, turns=True)
+        taken = [len(layout.taken(tiles, number, count)) for number in range(count)]
+        assert taken[cluster] == max(taken), (batch, heads)
+        assert spread.busiest(asked, short, rows.COLUMNS[2]) == [0]
+    assert spread.sampled(asked, short, ours) == [0]
+    several = replace(short, batch=10, heads=16, heads_kv=16)
+    assert spread.busiest(request((148, 1, 1)), several, ours) == [147]
+    one_each = replace(ours, options=(("scheduler", "tile"), ("num_qo", 1)))
+    assert spread.busiest(request((1, 16, 10)), several, one_each) == [0]
+
+
 def test_who_goes_head_by_head_and_who_begins_with_the_first_queries() -> None:
     modular, cutlass = rows.COLUMNS[5], rows.COLUMNS[6]
     causal = rows.Family((128, 128), True).problem(1024, 1)
