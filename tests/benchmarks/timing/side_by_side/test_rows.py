@@ -22,6 +22,7 @@ from benchmarks.timing.side_by_side.extents import (
     Layout,
     spent,
     whole,
+    clusters,
 )
 from benchmarks.timing.side_by_side.page import NOT_RUN
 from benchmarks.timing.side_by_side.records import load
@@ -118,7 +119,7 @@ def test_a_launch_executed_as_it_is_stands_by_a_cta_of_most_tiles() -> None:
                         heads_kv=heads)  # fmt: skip
         asked = request((min(148, batch * heads), 1, 1))
         (cluster,) = spread.busiest(asked, short, ours)
-        count, tiles = spread.clusters(asked), [64] * (batch * heads)
+        count, tiles = clusters(asked), [64] * (batch * heads)
         layout = Layout(128, 1, persistent=True, turns=True)
         taken = [len(layout.taken(tiles, number, count)) for number in range(count)]
         assert taken[cluster] == max(taken), (batch, heads)
