@@ -20,9 +20,9 @@ from benchmarks.timing.side_by_side.extents import (
     Costs,
     Extent,
     Layout,
+    clusters,
     spent,
     whole,
-    clusters,
 )
 from benchmarks.timing.side_by_side.page import NOT_RUN
 from benchmarks.timing.side_by_side.records import load
