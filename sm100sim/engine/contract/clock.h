@@ -56,8 +56,8 @@ _Static_assert(sizeof(ClockOp) == 96 && offsetof(ClockOp, unit) == 0 && offsetof
 /* What one execution did; it replaces what the instruction says of `action` and times.
  *
  * `first_object`, `objects`: in the table of objects. `phase`: phases that must have ended;
- * `count`: arrivals, threads of a barrier, or groups that may be left; `size`: bytes that are
- * expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work. */
+ * `count`: arrivals, threads of a barrier (0: all), or groups that may be left; `size`: bytes that
+ * are expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work. */
 typedef struct {
   u32 action, first_object, objects, phase, count, pair;
   u64 size;
