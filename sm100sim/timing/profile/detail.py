@@ -79,7 +79,7 @@ class Detail:
 
     def event(self, step: int) -> DynamicEvent | None:
         """What a step did, where it did something of its own."""
-        number = int(self._event[step])
+        number = int(self.event_of_step[step])
         return None if number < 0 else self.trace.events[number]
 
     def text(self, index: int) -> str:
@@ -155,11 +155,11 @@ class Detail:
     def _is_wait(self) -> npt.NDArray[np.bool_]:
         """Whether a step waits for a phase of an mbarrier."""
         kinds = [event.kind is Action.MBARRIER_WAIT for event in self.trace.events]
-        found: npt.NDArray[np.bool_] = np.array([*kinds, False])[self._event]  # -1: the last one
+        found: npt.NDArray[np.bool_] = np.array([*kinds, False])[self.event_of_step]  # -1: the last one
         return found
 
     @cached_property
-    def _event(self) -> Ints:
+    def event_of_step(self) -> Ints:
         """Event of each step, or -1."""
         event = np.concatenate([stream.event for stream in self.trace.streams])
         return np.tile(event.astype(np.int64), self.copies)

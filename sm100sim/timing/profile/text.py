@@ -9,7 +9,7 @@ from .comparison import Comparison, Difference
 from .handovers import Handover
 from .held import ratio_with_error, with_error
 from .kernel_profile import KernelProfile
-from .roles import Role
+from .roles import Pair, Role
 from .spots import Spot
 
 LEAST: Final = 0.02
@@ -109,8 +109,8 @@ def _uses(found: KernelProfile) -> list[str]:
 
 
 def _roles(roles: Sequence[Role]) -> list[str]:
-    lines = ["  roles (warps of the same code), and what their time goes to:"]
-    return lines + [f"    {role.name}: {role_text(role)}" for role in roles]
+    lines = ["  roles (warps of the same code and what they do), and what their time goes to:"]
+    return lines + [f"    {role.name} ({', '.join(role.jobs)}): {role_text(role)}" for role in roles]
 
 
 def role_text(role: Role) -> str:
@@ -166,6 +166,7 @@ def comparison_text(found: Comparison, most: int = 5) -> str:
         f"{found.cycles[1]:,.0f} of an SM for the same work",
         f"  {ratio_with_error(found.cycles[0] / found.cycles[1], first.chip)}",
         f"  limited by {first.limit} and by {second.limit}",
+        *_pairs(found.pairs),
     ]
     for title, differences in (
         ("busy cycles of resources", found.resources),
@@ -175,6 +176,21 @@ def comparison_text(found: Comparison, most: int = 5) -> str:
         lines.append(f"  {title}, the largest differences:")
         lines += [f"    {difference_text(one, found.cycles[1])}" for one in differences[:most]]
     return "\n".join(lines)
+
+
+def _pairs(pairs: Sequence[Pair]) -> list[str]:
+    """Which roles are held against each other, and which stand alone."""
+    lines = ["  roles that do the same, or are named alike:"]
+    both = [pair for pair in pairs if pair.first and pair.second]
+    lines += [f"    {pair.name}" for pair in both] or ["    none"]
+    for side, alone in (
+        ("first", [pair for pair in pairs if not pair.second]),
+        ("second", [pair for pair in pairs if not pair.first]),
+    ):
+        if alone:
+            names = ", ".join(pair.name for pair in alone)
+            lines.append(f"  roles of the {side} that nothing is held against: {names}")
+    return lines
 
 
 def difference_text(one: Difference, whole: float) -> str:
