@@ -16,7 +16,6 @@ import numpy as np
 from ...contract import clock
 from ..predict import Band
 from ..records import Pipe
-from .detail import Detail
 from .kernel_profile import KernelProfile
 from .roles import Pair, Role, paired
 from .roles.jobs import IDLE_JOB

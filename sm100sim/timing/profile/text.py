@@ -110,7 +110,9 @@ def _uses(found: KernelProfile) -> list[str]:
 
 def _roles(roles: Sequence[Role]) -> list[str]:
     lines = ["  roles (warps of the same code and what they do), and what their time goes to:"]
-    return lines + [f"    {role.name} ({', '.join(role.jobs)}): {role_text(role)}" for role in roles]
+    return lines + [
+        f"    {role.name} ({', '.join(role.jobs)}): {role_text(role)}" for role in roles
+    ]
 
 
 def role_text(role: Role) -> str:
