@@ -175,7 +175,7 @@ def comparison_text(found: Comparison, most: int = 5) -> str:
         ("cycles of the critical path", found.path),
         ("cycles of a warp, by role and reason", found.roles),
     ):
-        lines.append(f"  {title}, the largest differences:")
+        lines.append(f"  {title}, {'the largest' if differences else 'no'} differences:")
         lines += [f"    {difference_text(one, found.cycles[1])}" for one in differences[:most]]
     return "\n".join(lines)
 
