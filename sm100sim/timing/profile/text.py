@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .comparison import Comparison, Difference
+from .comparison import Comparison, Difference, Pair
 from .handovers import Handover
 from .held import ratio_with_error, with_error
 from .kernel_profile import KernelProfile
-from .roles import Pair, Role
+from .roles import Role
 from .spots import Spot
 
 LEAST: Final = 0.02

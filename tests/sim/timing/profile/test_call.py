@@ -13,15 +13,13 @@ import numpy as np
 import pytest
 
 import sm100sim
-from sm100sim.timing.profile import KernelProfile, compare, profile_launch, profile_text
+from sm100sim.timing.profile import KernelProfile, compare, profile_text
 from sm100sim.timing.profile.call import chip_of
 from sm100sim.timing.profile.document import comparison_document, profile_document
 from sm100sim.timing.profile.text import MEANINGS, comparison_text
 from sm100sim.timing.profile.views.tracks import KINDS
-from sm100sim.timing.records import LaunchTrace
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.walk import Unmatched
-from testing.clocked import Program, op
 from testing.harness import run_ptx
 
 LOOP = """mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %p0, %rd1;

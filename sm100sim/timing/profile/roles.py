@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from ....contract import clock
-from ..detail import Detail, Floats
+from ...contract import clock
+from .detail import Detail, Floats
 from .jobs import OTHER_JOB, jobs_of, operations_of, parts_of
 
 SAME_CODE: Final = 0.9

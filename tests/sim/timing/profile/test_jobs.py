@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sm100sim.timing.profile.jobs import jobs_of, main_job
 from sm100sim.timing.profile.roles import roles_of
-from sm100sim.timing.profile.roles.jobs import jobs_of, main_job
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import chain, loads, mma, run
 

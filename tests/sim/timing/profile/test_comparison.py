@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sm100sim.timing.profile import KernelProfile, compare, profile_launch
+from sm100sim.timing.profile.comparison import paired
 from sm100sim.timing.profile.document import comparison_document
-from sm100sim.timing.profile.roles import Role, paired
+from sm100sim.timing.profile.roles import Role
 from sm100sim.timing.profile.text import comparison_text
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, op

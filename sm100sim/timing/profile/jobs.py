@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from ...records import Action, Pipe, SassInstruction
-from ..detail import Detail, Floats
+from ..records import Action, Pipe, SassInstruction
+from .detail import Detail, Floats
 
 MMAS: Final = "MMAs"
 EVENTS: Final[Mapping[str, frozenset[Action]]] = {
