@@ -1,8 +1,9 @@
 """Lines of PTX -> lines of the program that it was compiled from: `.loc` and `.file`.
 
 PTX ISA, "Debugging Directives": an instruction belongs to the nearest `.loc` before it in its
-function.  In inline assembly the compiler counts a line on for each line of the assembly, so what it
-names there lies behind the statement of the program; these are counted back.  Nothing is read before somebody asks, so that runs without findings pay nothing.
+function.  In inline assembly the compiler counts a line on for each line of the assembly, so what
+it names there lies behind the statement of the program; these lines are counted back.  Nothing is
+read before somebody asks, so that runs without findings pay nothing.
 """
 
 from __future__ import annotations

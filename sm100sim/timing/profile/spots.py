@@ -85,8 +85,8 @@ def source_key(place: SourcePlace) -> Key:
     """Return what a place counts for: the program's own line among those of its inlining.
 
     Lines of installed packages are a library's: the nearest call around them that is none is the
-    program's, if the PTX names it. A decorator is no code: a front end names it where it has no line
-    of its own for an instruction.
+    program's, if the PTX names it. A decorator is no code: a front end names it where it has no
+    line of its own for an instruction.
     """
     own: SourcePlace | None = place
     while own is not None and _INSTALLED in own.file:

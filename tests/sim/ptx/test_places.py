@@ -48,8 +48,9 @@ def test_inlined_code_names_the_calls_around_it() -> None:
 def test_lines_of_inline_assembly_belong_to_its_statement() -> None:
     """The compiler counts a line on for each line of the assembly."""
     body = (
-        ".loc 1 7 4\n// begin inline asm\n{\n.reg .pred p;\n.loc 1 9 4\nLAB:\n.loc 1 10 4\nwait;\n}\n"
-        "// end inline asm\n// begin inline asm\n.loc 1 3 0\nmax;\n// end inline asm\n.loc 1 12 4\nadd;"
+        ".loc 1 7 4\n// begin inline asm\n{\n.reg .pred p;\n.loc 1 9 4\nLAB:\n"
+        ".loc 1 10 4\nwait;\n}\n// end inline asm\n"
+        "// begin inline asm\n.loc 1 3 0\nmax;\n// end inline asm\n.loc 1 12 4\nadd;"
     )
     found, lines = places(body)
     at = {line: found.at(k) for k, line in enumerate(lines, 1)}

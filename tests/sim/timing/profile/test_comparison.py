@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sm100sim.timing.profile import KernelProfile, compare, profile_launch
 from sm100sim.timing.profile.comparison import paired
 from sm100sim.timing.profile.document import comparison_document
 from sm100sim.timing.profile.roles import Role
 from sm100sim.timing.profile.text import comparison_text
-from sm100sim.timing.records import LaunchTrace
+from sm100sim.timing.records import ClusterTrace, LaunchTrace
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import Step, chain, mma
 
@@ -20,12 +22,18 @@ def role(warp: int, *jobs: str, name: str = "") -> Role:
     return Role(name or f"warp {warp}", (warp,), (warp,), 1, {}, bool(name), {}, jobs)
 
 
+def on_b200(program: Program) -> ClusterTrace:
+    """The program's trace as code of that chip."""
+    trace = program.trace()
+    return replace(trace, kernel=replace(trace.kernel, arch="sm_100a"))
+
+
 def profile_of(*warps: list) -> KernelProfile:  # type: ignore[type-arg]  # instructions, steps
     program = Program()
     for number, given in enumerate(warps):
         program.warp(number, *given)
     block = (32 * len(warps), 1, 1)
-    traced = LaunchTrace((1, 1, 1), block, (1, 1, 1), 1000, (program.trace(),))
+    traced = LaunchTrace((1, 1, 1), block, (1, 1, 1), 1000, (on_b200(program),))
     return profile_launch(traced, "b200", draws=1)
 
 
