@@ -14,6 +14,8 @@ from .spots import Spot
 
 LEAST: Final = 0.02
 """Part of a role's time from which a reason is named by itself."""
+JOBS: Final = 2
+"""What a role does, in a text; the document has all."""
 LONGEST: Final = 70
 """Characters of a kernel's name."""
 PREDICTED: Final = "predicted cycles (sm100sim.timing; nothing was measured on this chip)"
@@ -110,9 +112,10 @@ def _uses(found: KernelProfile) -> list[str]:
 
 def _roles(roles: Sequence[Role]) -> list[str]:
     lines = ["  roles (warps of the same code and what they do), and what their time goes to:"]
-    return lines + [
-        f"    {role.name} ({', '.join(role.jobs)}): {role_text(role)}" for role in roles
-    ]
+    for role in roles:
+        jobs = (*role.jobs[:JOBS], *(["..."] if len(role.jobs) > JOBS else []))
+        lines.append(f"    {role.name} ({', '.join(jobs)}): {role_text(role)}")
+    return lines
 
 
 def role_text(role: Role) -> str:
