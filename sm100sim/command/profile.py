@@ -25,6 +25,12 @@ from .options import USAGE, Selection, hearing, natural, run_settings
 from .shown import CLEAN, UNPROVEN, VERDICTS, verdict, write_own
 
 _ROLE = re.compile(r"([^=]+)=(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+OPTIONS = frozenset(
+    f"--{name}"
+    for name in ("chip", "clusters", "compare", "draws", "output", "ptxas", "role", "timeline",
+                 "top")
+)  # fmt: skip
+"""What a program is seldom given; `profile` knows more options."""
 REFUSALS = (ValueError, RuntimeError, FileNotFoundError, NotImplementedError)
 """What says why a kernel has no profile; `Unmatched` and `StuckError` are among them."""
 
@@ -85,6 +91,8 @@ def _role(text: str) -> tuple[str, tuple[int, ...]]:
     warps: list[int] = []
     for part in found[2].split(","):
         first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise argparse.ArgumentTypeError(f"{part} of {text!r} has no warps; {last}-{first}?")
         warps += range(int(first), int(last or first) + 1)
     return found[1], tuple(warps)
 
@@ -103,6 +111,7 @@ def _timeline(path: str) -> Path:
 
 def profile(given: argparse.Namespace) -> int:
     """Run the program and say where its time goes; returns the exit code."""
+    _say_what_is_behind(given)
     code, found = _profiled(given)
     first: list[KernelProfile] = []
     if given.compare is not None:
@@ -121,6 +130,17 @@ def profile(given: argparse.Namespace) -> int:
             print(f"sm100sim: --compare {given.compare}: {what}", file=sys.stderr)
             return code or UNPROVEN
     return _shown(given, found, first) or code
+
+
+def _say_what_is_behind(given: argparse.Namespace) -> None:
+    """Say that options behind a program are the program's: it may not have been meant so."""
+    behind = [word for word in given.args if word.partition("=")[0] in OPTIONS]
+    if behind:
+        print(
+            f"sm100sim: {', '.join(behind)} behind {given.target} goes to it as its argument; "
+            "options of profile stand before the program",
+            file=sys.stderr,
+        )
 
 
 def _other(given: argparse.Namespace) -> argparse.Namespace:
@@ -192,6 +212,11 @@ def _shown(
             return USAGE
         text += f"{comparison_text(compared, given.top)}\n"
         document["comparison"] = comparison_document(compared)
+    well = write_own(text, document, given)
     for path in given.timeline if found else ():
-        write_timeline(by_size(found)[0], path)
-    return CLEAN if write_own(text, document, given) else USAGE
+        try:
+            write_timeline(by_size(found)[0], path)
+        except (OSError, ModuleNotFoundError) as error:
+            print(f"sm100sim: --timeline {path}: {error}", file=sys.stderr)
+            well = False
+    return CLEAN if well else USAGE

@@ -1,7 +1,9 @@
 """Lines of PTX -> lines of the program that it was compiled from: `.loc` and `.file`.
 
 PTX ISA, "Debugging Directives": an instruction belongs to the nearest `.loc` before it in its
-function.  Nothing is read before somebody asks, so that runs without findings pay nothing.
+function.  In inline assembly the compiler counts a line on for each line of the assembly, so what
+it names there lies behind the statement of the program; these lines are counted back.  Nothing is
+read before somebody asks, so that runs without findings pay nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .lexer import Source
 
@@ -19,6 +21,8 @@ _DIRECTIVE = re.compile(r'(?<![\w.$])\.(loc|file|entry|func)\b([^\n]*)|"[^"\n]*"
 _FILE = re.compile(r'\s+(\d+)\s+"([^"\n]*)"', re.ASCII)
 _LOC = re.compile(r"\s+(\d+)\s+(\d+)(?:\s+(\d+))?", re.ASCII)
 _INLINED = re.compile(r"\binlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?", re.ASCII)
+_ASM: Final = re.compile(r"^[ \t]*// begin inline asm$.*?^[ \t]*// end inline asm$", re.M | re.S)
+_ASM_LOC: Final = re.compile(r"\s*\.loc\b")
 _MAX_CHAIN = 32
 """Calls that `inlined_at` is followed through."""
 
@@ -100,26 +104,42 @@ class Places:
         self._callers: dict[_Point, _Point] = {}
         if ".loc" not in self._ptx:
             return lines, points
-        source = Source(self._ptx)
+        source, inside = Source(self._ptx), self._asm_lines()
         for found in _DIRECTIVE.finditer(source.text):
             kind, rest = found.groups()
             if kind == "file":
                 self._file(rest)
             elif kind:
-                lines.append(source.line(found.start()))
-                points.append(self._point(rest) if kind == "loc" else None)
+                line = source.line(found.start())
+                lines.append(line)
+                points.append(self._point(rest, inside.get(line, 0)) if kind == "loc" else None)
         return lines, points
+
+    def _asm_lines(self) -> dict[int, int]:
+        """PTX line of each `.loc` in inline assembly -> lines of that assembly before it."""
+        found = {}
+        for block in _ASM.finditer(self._ptx):
+            first, written = self._ptx.count("\n", 0, block.start()) + 1, 0
+            for offset, row in enumerate(block[0].split("\n")[1:], 1):
+                if _ASM_LOC.match(row):
+                    found[first + offset] = written
+                else:
+                    written += 1
+        return found
 
     def _file(self, rest: str) -> None:
         found = _FILE.match(rest)
         if found:
             self._files[int(found.group(1))] = found.group(2)
 
-    def _point(self, rest: str) -> _Point | None:
+    def _point(self, rest: str, ahead: int) -> _Point | None:
+        """The point that a `.loc` names, so many lines of inline assembly before it."""
         found = _LOC.match(rest)
         if not found or found.group(2) == "0":  # line 0: code that the compiler made itself
             return None
         point = _read(found)
+        if point.line > ahead:
+            point = point._replace(line=point.line - ahead)
         call = _INLINED.search(rest)
         if call:
             self._callers[point] = _read(call)

@@ -6,7 +6,7 @@ Cycles are those of an SM for one unit of work: a cluster's, times its SMs, over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -16,12 +16,11 @@ import numpy as np
 from ...contract import clock
 from ..predict import Band
 from ..records import Pipe
-from .detail import Detail
+from .jobs import IDLE_JOB, main_job
 from .kernel_profile import KernelProfile
-from .roles import Role, opcodes
+from .roles import Role
 from .spots import place_of
 
-SIMILAR: Final = 0.6
 OPERATIONS: Final = 3
 """Opcodes that explain a difference."""
 PIPES: Final[Mapping[str, tuple[Pipe, ...]]] = {
@@ -62,6 +61,29 @@ class Difference:
         return self.first - self.second
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Roles of two kernels that are held against each other, or of one that has no counterpart.
+
+    Attributes:
+        job: what they do, or the name that the caller gave them.
+        first, second: roles of either kernel; none where it has no such role.
+    """
+
+    job: str
+    first: tuple[Role, ...]
+    second: tuple[Role, ...]
+
+    @property
+    def name(self) -> str:
+        """What the pair is called, e.g. "MUFU (warps 0-3 and warps 4-7; warps 0-7)"."""
+        given = {role.name for role in (*self.first, *self.second)}
+        if given == {self.job}:
+            return self.job
+        sides = [_joined(side) for side in (self.first, self.second) if side]
+        return f"{self.job} ({'; '.join(dict.fromkeys(sides))})"
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Two profiles over equal draws.
@@ -72,6 +94,7 @@ class Comparison:
         ratio: that of the first over that of the second, draw by draw.
         resources: busy cycles. path: cycles of the critical path. roles: cycles of a warp, by
             reason. All with the largest difference first.
+        pairs: roles that are held against each other, and those without a counterpart.
     """
 
     first: KernelProfile
@@ -81,6 +104,7 @@ class Comparison:
     resources: tuple[Difference, ...]
     path: tuple[Difference, ...]
     roles: tuple[Difference, ...]
+    pairs: tuple[Pair, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +142,7 @@ def compare(
     if min(work) <= 0:
         raise ValueError(f"work: {work}; both must be positive")
     one, other = (_Side.of(*pair) for pair in zip((first, second), work, strict=True))
+    pairs = paired(first.roles, second.roles)
     drawn = zip(first.draws, second.draws, strict=True)
     return Comparison(
         first, second,
@@ -125,7 +150,8 @@ def compare(
         ratio=Band.of([a * one.scale / (b * other.scale) for a, b in drawn]),
         resources=_resources(one, other),
         path=_path(one, other),
-        roles=_roles(one, other),
+        roles=_roles(one, other, pairs),
+        pairs=pairs,
     )  # fmt: skip
 
 
@@ -211,53 +237,61 @@ def _on_path(side: _Side, what: str) -> str:
     )
 
 
-def _roles(one: _Side, other: _Side) -> tuple[Difference, ...]:
+def _joined(roles: Sequence[Role]) -> str:
+    return " and ".join(role.name for role in roles)
+
+
+def paired(first: Sequence[Role], second: Sequence[Role]) -> tuple[Pair, ...]:
+    """Return the pairs, those of names first; each role stands in one.
+
+    Roles that the caller named alike in both correspond. The others do by their main job, all that
+    have it together: a kernel may have the same work in one role or in several.
+    """
+    sides = (first, second)
+    named = [{role.name for role in side if role.named} for side in sides]
+    common = [role.name for role in first if role.named and role.name in named[1]]
+    found = [_pair(name, sides, lambda role: role.name) for name in dict.fromkeys(common)]
+    left = [[role for role in side if role.name not in common] for side in sides]
+    jobs = dict.fromkeys(main_job(role.jobs) for side in left for role in side)
+    return (*found, *(_pair(job, left, lambda role: main_job(role.jobs)) for job in jobs))
+
+
+def _pair(job: str, sides: Sequence[Sequence[Role]], key: Callable[[Role], str]) -> Pair:
+    first, second = (tuple(role for role in side if key(role) == job) for side in sides)
+    return Pair(job, first, second)
+
+
+def _roles(one: _Side, other: _Side, pairs: Sequence[Pair]) -> tuple[Difference, ...]:
+    """Waits of roles that both have; idle ones cost nothing."""
     found = []
-    for first, second in pairs_of_roles(one.profile, other.profile):
-        name = first.name if first.name == second.name else f"{first.name} and {second.name}"
+    for pair in pairs:
+        if not (pair.first and pair.second) or pair.job == IDLE_JOB:
+            continue
+        sides = ((pair.first, one), (pair.second, other))
         for reason in clock.REASONS:
-            cycles = [
-                role.waits.get(reason, 0) / len(role.members) * side.scale
-                for role, side in ((first, one), (second, other))
-            ]
-            why = f"{_where(one, first, reason)} and {_where(other, second, reason)}"
-            found.append(Difference(f"{name}: {reason}", cycles[0], cycles[1], why))
+            cycles = [_waited(roles, reason) * side.scale for roles, side in sides]
+            why = " and ".join(_where(side, roles, reason) for roles, side in sides)
+            found.append(Difference(f"{pair.name}: {reason}", cycles[0], cycles[1], why))
     return _ordered(found)
 
 
-def pairs_of_roles(first: KernelProfile, second: KernelProfile) -> list[tuple[Role, Role]]:
-    """Return roles of one given name and, of the others, those most alike; each stands once.
-
-    Likeness is the cosine of the numbers of opcodes; below `SIMILAR` a role has no counterpart.
-    """
-    names = {role.name: role for role in second.roles if role.named}
-    pairs = [(a, names[a.name]) for a in first.roles if a.named and a.name in names]
-    left = [role for role in first.roles if role not in [pair[0] for pair in pairs]]
-    right = [role for role in second.roles if role not in [pair[1] for pair in pairs]]
-    alike = [(_alike(first.detail, a, second.detail, b), a, b) for a in left for b in right]
-    for likeness, a, b in sorted(alike, key=lambda one: -one[0]):
-        taken = any(a is role or b is other for role, other in pairs)
-        if likeness >= SIMILAR and not taken:
-            pairs.append((a, b))
-    return pairs
+def _waited(roles: Sequence[Role], reason: str) -> float:
+    """Cycles that a warp of some roles spends on a reason."""
+    return sum(role.waits.get(reason, 0) for role in roles) / len(_members(roles))
 
 
-def _alike(first: Detail, one: Role, second: Detail, other: Role) -> float:
-    """Cosine of the numbers of opcodes."""
-    a, b = opcodes(first, one), opcodes(second, other)
-    names = dict.fromkeys((*a, *b))
-    x, y = (np.array([count[name] for name in names], float) for count in (a, b))
-    return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
+def _members(roles: Sequence[Role]) -> list[int]:
+    return [member for role in roles for member in role.members]
 
 
-def _where(side: _Side, role: Role, reason: str) -> str:
-    """Where a role's time of a reason is spent most."""
+def _where(side: _Side, roles: Sequence[Role], reason: str) -> str:
+    """Where the time that some roles spend on a reason is spent most."""
     detail = side.profile.detail
-    if not role.waits.get(reason):
+    if not _waited(roles, reason):
         return "nowhere"
     if reason == "issued":
-        return f"{role.waits[reason] / len(role.members) * side.scale:,.0f} instructions a warp"
-    mine = np.isin(detail.stands["warp"], role.members)
+        return f"{_waited(roles, reason) * side.scale:,.0f} instructions a warp"
+    mine = np.isin(detail.stands["warp"], _members(roles))
     mine &= detail.stands["why"] == clock.REASONS.index(reason)
     spent = (detail.stands["end"] - detail.stands["start"])[mine]
     cycles = np.bincount(detail.op[detail.waits_at[mine]], spent)

@@ -79,7 +79,7 @@ class Detail:
 
     def event(self, step: int) -> DynamicEvent | None:
         """What a step did, where it did something of its own."""
-        number = int(self._event[step])
+        number = int(self.event_of_step[step])
         return None if number < 0 else self.trace.events[number]
 
     def text(self, index: int) -> str:
@@ -155,12 +155,13 @@ class Detail:
     def _is_wait(self) -> npt.NDArray[np.bool_]:
         """Whether a step waits for a phase of an mbarrier."""
         kinds = [event.kind is Action.MBARRIER_WAIT for event in self.trace.events]
-        found: npt.NDArray[np.bool_] = np.array([*kinds, False])[self._event]  # -1: the last one
+        kinds.append(False)  # where a step has no event, -1
+        found: npt.NDArray[np.bool_] = np.array(kinds)[self.event_of_step]
         return found
 
     @cached_property
-    def _event(self) -> Ints:
-        """Event of each step, or -1."""
+    def event_of_step(self) -> Ints:
+        """Number of each step's event, or -1."""
         event = np.concatenate([stream.event for stream in self.trace.streams])
         return np.tile(event.astype(np.int64), self.copies)
 

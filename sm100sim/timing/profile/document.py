@@ -8,6 +8,7 @@ from typing import Any
 from .comparison import Comparison, Difference
 from .held import held, held_ratios
 from .kernel_profile import KernelProfile
+from .roles import Role
 
 PLAIN = (
     "kernel", "chip", "compiler", "grid", "block", "cluster", "clock_mhz", "cycles", "draws",
@@ -38,6 +39,9 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
     def rows(differences: tuple[Difference, ...]) -> list[dict[str, Any]]:
         return [{**asdict(one), "cycles": one.cycles} for one in differences]
 
+    def names(roles: tuple[Role, ...]) -> list[str]:
+        return [role.name for role in roles]
+
     return {
         "first": found.first.kernel,
         "second": found.second.kernel,
@@ -47,4 +51,8 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
         "resources": rows(found.resources),
         "path": rows(found.path),
         "roles": rows(found.roles),
+        "pairs": [
+            {"job": pair.job, "first": names(pair.first), "second": names(pair.second)}
+            for pair in found.pairs
+        ],
     }

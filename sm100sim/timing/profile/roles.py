@@ -1,20 +1,20 @@
-"""Roles: warps that run the same code, and what their time went to.
+"""Roles: warps that run the same code, what they do and what their time went to.
 
 Nothing says what a role is for, so warps are grouped by the instructions that they execute. Names
-come from the caller; without one a role is called after its warps.
+come from the caller; without one a role is called after its warps. `jobs` says what it does.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from ...contract import clock
 from .detail import Detail, Floats
+from .jobs import OTHER_JOB, jobs_of, operations_of, parts_of
 
 SAME_CODE: Final = 0.9
 """Cosine of two warps' counts of executed instructions from which they have one role."""
@@ -34,6 +34,8 @@ class Role:
         cycles: from start to end, added up over the members.
         waits: reason -> cycles, added up; "issued" is one of them, and their sum is `cycles`.
         named: by the caller.
+        parts: kind of operation (`jobs.KINDS`) -> part of all that the kernel executes of it.
+        jobs: what it does, the most telling first.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Role:
     cycles: float
     waits: Mapping[str, float]
     named: bool = False
+    parts: Mapping[str, float] = field(default_factory=dict)
+    jobs: tuple[str, ...] = (OTHER_JOB,)
 
     def share(self, reason: str) -> float:
         """Part of its time that went to a reason."""
@@ -71,7 +75,7 @@ def roles_of(detail: Detail, names: Warps | None = None) -> tuple[Role, ...]:
         if like == warp:
             kept.append(warp)
         groups.setdefault(like, []).append(warp)
-    roles = [_role(detail, key, members) for key, members in groups.items()]
+    roles = _working(detail, [_role(detail, key, members) for key, members in groups.items()])
     names_met = [role.name for role in roles]
     return tuple(
         replace(role, name=f"{role.name} of rank {_ranges(_ranks(detail, role))}")
@@ -79,6 +83,17 @@ def roles_of(detail: Detail, names: Warps | None = None) -> tuple[Role, ...]:
         else role
         for role in roles
     )
+
+
+def _working(detail: Detail, roles: Sequence[Role]) -> list[Role]:
+    """Roles with what they do."""
+    counts, executed = operations_of(detail), np.diff(detail.first)
+    each = [float(executed[list(role.members)].mean()) for role in roles]
+    parts = [parts_of(counts, list(role.members)) for role in roles]
+    return [
+        replace(role, parts=done, jobs=jobs_of(done, mine / max(*each, 1)))
+        for role, done, mine in zip(roles, parts, each, strict=True)
+    ]
 
 
 def _ranks(detail: Detail, role: Role) -> set[int]:
@@ -117,16 +132,6 @@ def _role(detail: Detail, key: str | int, members: Sequence[int]) -> Role:
     found = {reason: float(waits[k]) for k, reason in enumerate(clock.REASONS) if waits[k]}
     named = isinstance(key, str)
     return Role(name, warps, tuple(members), float(waits.sum()), found, named)
-
-
-def opcodes(detail: Detail, role: Role) -> Counter[str]:
-    """Return how often a role's warps execute each opcode."""
-    count: Counter[str] = Counter()
-    mine = np.isin(detail.warp, role.members)
-    executed = np.bincount(detail.op[mine], minlength=len(detail.instructions))
-    for index in executed.nonzero()[0].tolist():
-        count[detail.instructions[index].opcode] += int(executed[index])
-    return count
 
 
 def _ranges(numbers: Sequence[int] | set[int]) -> str:

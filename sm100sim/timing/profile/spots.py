@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...contract import clock
+from ...ptx.places import SourcePlace
 from .detail import STANDING, Detail
 from .path import Piece
 
 NO_LINE: Final = "code of the compiler's own"
+UNNAMED: Final = "code to which the front end gave no line; it names the function's decorator"
+_INSTALLED: Final = "/site-packages/"
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,28 @@ def by_source_line(detail: Detail, most: int) -> tuple[Spot, ...]:
     def key(index: int) -> Key:
         line = detail.ptx_line(index)
         place = None if line is None else detail.places.at(line)
-        return (NO_LINE, 0) if place is None else (str(place), place.line)
+        return (NO_LINE, 0) if place is None else source_key(place)
 
     return _spots(detail, key, most)
+
+
+def source_key(place: SourcePlace) -> Key:
+    """Return what a place counts for: the program's own line among those of its inlining.
+
+    Lines of installed packages are a library's: the nearest call around them that is none is the
+    program's, if the PTX names it. A decorator is no code: a front end names it where it has no
+    line of its own for an instruction.
+    """
+    own: SourcePlace | None = place
+    while own is not None and _INSTALLED in own.file:
+        own = own.inlined_at
+    shown = own or place
+    if shown.text.startswith("@"):
+        return f"{UNNAMED}: {shown}", 0
+    if shown is place:
+        return str(place), place.line
+    by = f"{place.file.rpartition('/')[2]}:{place.line}"
+    return f"{replace(shown, inlined_at=None)} (by {by}, inlined there)", shown.line
 
 
 def _spots(detail: Detail, key: Callable[[int], Key], most: int) -> tuple[Spot, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .comparison import Comparison, Difference
+from .comparison import Comparison, Difference, Pair
 from .handovers import Handover
 from .held import ratio_with_error, with_error
 from .kernel_profile import KernelProfile
@@ -14,6 +14,8 @@ from .spots import Spot
 
 LEAST: Final = 0.02
 """Part of a role's time from which a reason is named by itself."""
+JOBS: Final = 2
+"""What a role does, in a text; the document has all."""
 LONGEST: Final = 70
 """Characters of a kernel's name."""
 PREDICTED: Final = "predicted cycles (sm100sim.timing; nothing was measured on this chip)"
@@ -109,8 +111,11 @@ def _uses(found: KernelProfile) -> list[str]:
 
 
 def _roles(roles: Sequence[Role]) -> list[str]:
-    lines = ["  roles (warps of the same code), and what their time goes to:"]
-    return lines + [f"    {role.name}: {role_text(role)}" for role in roles]
+    lines = ["  roles (warps of the same code and what they do), and what their time goes to:"]
+    for role in roles:
+        jobs = (*role.jobs[:JOBS], *(["..."] if len(role.jobs) > JOBS else []))
+        lines.append(f"    {role.name} ({', '.join(jobs)}): {role_text(role)}")
+    return lines
 
 
 def role_text(role: Role) -> str:
@@ -166,15 +171,31 @@ def comparison_text(found: Comparison, most: int = 5) -> str:
         f"{found.cycles[1]:,.0f} of an SM for the same work",
         f"  {ratio_with_error(found.cycles[0] / found.cycles[1], first.chip)}",
         f"  limited by {first.limit} and by {second.limit}",
+        *_pairs(found.pairs),
     ]
     for title, differences in (
         ("busy cycles of resources", found.resources),
         ("cycles of the critical path", found.path),
         ("cycles of a warp, by role and reason", found.roles),
     ):
-        lines.append(f"  {title}, the largest differences:")
+        lines.append(f"  {title}, {'the largest' if differences else 'no'} differences:")
         lines += [f"    {difference_text(one, found.cycles[1])}" for one in differences[:most]]
     return "\n".join(lines)
+
+
+def _pairs(pairs: Sequence[Pair]) -> list[str]:
+    """Which roles are held against each other, and which stand alone."""
+    lines = ["  roles that do the same, or are named alike:"]
+    both = [pair for pair in pairs if pair.first and pair.second]
+    lines += [f"    {pair.name}" for pair in both] or ["    none"]
+    for side, alone in (
+        ("first", [pair for pair in pairs if not pair.second]),
+        ("second", [pair for pair in pairs if not pair.first]),
+    ):
+        if alone:
+            names = ", ".join(pair.name for pair in alone)
+            lines.append(f"  roles of the {side} that nothing is held against: {names}")
+    return lines
 
 
 def difference_text(one: Difference, whole: float) -> str:

@@ -73,6 +73,34 @@ def test_a_program_without_a_kernel_is_told_so(
     assert "in failing.py, which ended with exit code 7; kernels" in capsys.readouterr().err
 
 
+def test_what_cannot_be_written_is_said(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The profile is shown all the same."""
+    assert main([*WORDS, "--timeline", "a.ptx/x.html"]) == 64
+    printed = capsys.readouterr()
+    assert "reverse on b200" in printed.out
+    assert "sm100sim: --timeline a.ptx/x.html: " in printed.err
+    assert main([*WORDS, "--output", "a.ptx/x.json"]) == 64
+    assert "a.ptx/x.json" in capsys.readouterr().err
+
+
+def test_warps_of_a_role_ascend(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="64"):
+        main([*WORDS, "--role", "x=0,5-3"])
+    assert "5-3 of 'x=0,5-3' has no warps; 3-5?" in capsys.readouterr().err
+
+
+def test_options_behind_a_program_are_its_own(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("idle.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    assert main(["profile", "idle.py", "--timeline", "a.html", "--fast"]) == 3
+    printed = capsys.readouterr()
+    assert "['--timeline', 'a.html', '--fast']" in printed.out
+    assert "--timeline behind idle.py goes to it as its argument; options of" in printed.err
+    assert main(["profile", "idle.py", "--fast"]) == 3
+    assert "behind" not in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_timelines(program: Path) -> None:
     files = ["a.html", "a.json"]

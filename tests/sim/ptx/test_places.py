@@ -45,6 +45,20 @@ def test_inlined_code_names_the_calls_around_it() -> None:
     assert str(place) == "a.py:4 (inlined at a.py:12 (inlined at a.py:20))"
 
 
+def test_lines_of_inline_assembly_belong_to_its_statement() -> None:
+    """The compiler counts a line on for each line of the assembly."""
+    body = (
+        ".loc 1 7 4\n// begin inline asm\n{\n.reg .pred p;\n.loc 1 9 4\nLAB:\n"
+        ".loc 1 10 4\nwait;\n}\n// end inline asm\n"
+        "// begin inline asm\n.loc 1 3 0\nmax;\n// end inline asm\n.loc 1 12 4\nadd;"
+    )
+    found, lines = places(body)
+    at = {line: found.at(k) for k, line in enumerate(lines, 1)}
+    assert at["LAB:"] == at["wait;"] == SourcePlace("a.py", 7, 4)
+    assert at["max;"] == SourcePlace("a.py", 3)
+    assert at["add;"] == SourcePlace("a.py", 12, 4)
+
+
 def test_the_text_of_a_line_where_the_file_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("a = 1\n    b = 2\n")
     found, lines = places(".loc 1 2 4\nadd;", f'.file 1 "{tmp_path}/k.py", 1700000000, 22')

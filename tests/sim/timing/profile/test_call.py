@@ -13,16 +13,13 @@ import numpy as np
 import pytest
 
 import sm100sim
-from sm100sim.timing.profile import KernelProfile, compare, profile_launch, profile_text
+from sm100sim.timing.profile import KernelProfile, compare, profile_text
 from sm100sim.timing.profile.call import chip_of
-from sm100sim.timing.profile.comparison import pairs_of_roles
 from sm100sim.timing.profile.document import comparison_document, profile_document
 from sm100sim.timing.profile.text import MEANINGS, comparison_text
 from sm100sim.timing.profile.views.tracks import KINDS
-from sm100sim.timing.records import LaunchTrace
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.walk import Unmatched
-from testing.clocked import Program, op
 from testing.harness import run_ptx
 
 LOOP = """mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %p0, %rd1;
@@ -155,7 +152,7 @@ def test_the_text_says_what_its_cycles_are(exponentials: KernelProfile) -> None:
     assert "limited by MUFU" in text
     for words in ("achieved over peak", "roles", "critical path of", "occupancy: 8 CTAs"):
         assert words in text
-    shares = re.search(r"warps 0-7: [\d,]+ a warp: (.*)", text)
+    shares = re.search(r"warps 0-7 \(MUFU, .*\): [\d,]+ a warp: (.*)", text)
     assert shares
     assert sum(int(n) for n in re.findall(r"(\d+)%", shares[1])) == pytest.approx(100, abs=4)
 
@@ -184,24 +181,6 @@ def test_two_kernels_are_compared_draw_by_draw(
     same = compare(squares, squares)
     assert (same.ratio.low, same.ratio.high) == (1, 1)
     assert same.resources == same.path == same.roles == ()
-
-
-def test_a_role_is_held_against_one_other() -> None:
-    """The most alike have each other; the other, whose counterpart is taken, has none."""
-
-    def of_roles(*counts: tuple[int, int]) -> KernelProfile:
-        """Warps with so many exponentials and additions."""
-        program = Program()
-        for warp, (exponentials, additions) in enumerate(counts):
-            program.warp(warp, *[op("MUFU.EX2 R0, R1", 2)] * exponentials,
-                         *[op("FADD R0, R1, R2", 4)] * additions)  # fmt: skip
-        block = (32 * len(counts), 1, 1)
-        traced = LaunchTrace((1, 1, 1), block, (1, 1, 1), 1000, (program.trace(),))
-        return profile_launch(traced, "h100", draws=1)
-
-    two, one = of_roles((20, 15), (40, 0)), of_roles((30, 3))
-    assert [(a.name, b.name) for a, b in pairs_of_roles(two, one)] == [("warp 1", "warp 0")]
-    assert [(a.name, b.name) for a, b in pairs_of_roles(one, two)] == [("warp 0", "warp 1")]
 
 
 def test_twice_the_work_of_a_cluster_is_half_the_cost(squares: KernelProfile) -> None:
@@ -281,7 +260,6 @@ def test_a_kernel_that_cannot_be_matched_stops_with_the_reason(
 ) -> None:
     """The way of the run through other machine code ends; the line is named."""
     from sm100sim.timing.profile import call as module
-
 
     def other(ptx: str, *arguments: Any, **options: Any) -> object:
         changed = re.sub(r"bar\.sync 0;", "", ptx)

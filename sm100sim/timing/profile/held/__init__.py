@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from ..chips import load_chip
-from ..predict import Band
+from ...chips import load_chip
+from ...predict import Band
 
 FILE: Final = Path(__file__).with_name("held.toml")
 OF_BAND: Final = 0.9
