@@ -186,7 +186,8 @@ def builds() -> Iterator[Claim]:
         "flash-attention pull request 2461", timed=APRIL_12,
     )  # fmt: skip
     direct = fa4((("use_tma_O", False),))
-    for family, mask, ratio, shapes in ((FULL_64, "", 1.204, 60), (CAUSAL_64, " causal", 0.993, 12)):
+    for family, mask, ratio, shapes in ((FULL_64, "", 1.204, 60),
+                                        (CAUSAL_64, " causal", 0.993, 12)):  # fmt: skip
         for length in (1024, 8192):
             yield Claim(
                 "builds", f"O by bulk copy over O from registers, d64{mask}, {length // 1024}K",
