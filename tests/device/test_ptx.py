@@ -33,6 +33,8 @@ def test_inline_ptx_has_the_line_of_the_helper_that_emits_it() -> None:
         if line.strip() == "// begin inline asm":
             first = next(k for k in range(number + 1, len(lines)) if ".loc" not in lines[k])
             place = places.at(first + 1)
-            assert place is not None and "/device/" in place.file
+            assert place is not None
+            assert "/device/" in place.file
             texts.append(place.text)
-    assert texts and all("emit(" in text for text in texts)
+    assert texts
+    assert all("emit(" in text for text in texts)

@@ -28,6 +28,7 @@ from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
     TAKEN_OVER,
+    Batches,
     block_of,
     busiest,
     extent_of,
@@ -165,9 +166,16 @@ def offered(column: Column, problem: Family | Other) -> bool:
 class Maker:
     """Makes rows of a chip; keeps the machine code that it has seen."""
 
-    def __init__(self, chip_name: str = CHIP, *others: Maker) -> None:
-        """Nothing seen, but for what others recorded and assembled."""
-        chip, self.in_turn = load_chip(chip_name), IN_TURN
+    def __init__(
+        self, chip_name: str = CHIP, *others: Maker, in_turn: dict[bool, Batches] = IN_TURN
+    ) -> None:
+        """Nothing seen, but for what others recorded and assembled.
+
+        Args:
+            chip_name: whose values. others: of which recordings and machine code are taken.
+            in_turn: further launches of CTAs that take tiles in turn, by mask.
+        """
+        chip, self._in_turn = load_chip(chip_name), in_turn
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._costs: dict[tuple[Column, Family], tuple[Costs, Layout, SassKernel]] = {}
@@ -308,7 +316,7 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-                batches += self.in_turn[family.causal] if layout.persistent else ()
+                batches += self._in_turn[family.causal] if layout.persistent else ()
         return *self._timed(launches, layout), kernel
 
     def _executed_whole(
