@@ -11,7 +11,8 @@ import cutlass._mlir.dialects.cute_nvgpu as _nvgpu_ir
 from cutlass import Float32, Int32, Int64, cute
 from cutlass._mlir.dialects import llvm
 from cutlass.cute.typing import AddressSpace
-from cutlass.cutlass_dsl import T, dsl_user_op
+from cutlass.cutlass_dsl import T
+from cutlass.cutlass_dsl import dsl_user_op as dsl_user_op
 
 _MLIR_TYPE = {Int32: T.i32, Float32: T.f32, Int64: T.i64}
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutlass import Float32, Int32, Int64
-from cutlass.cutlass_dsl import dsl_user_op
 
-from .dsl import inline_asm
+from .dsl import dsl_user_op, inline_asm
 
 _CONSTRAINT = {Int32: "r", Float32: "f", Int64: "l"}
 

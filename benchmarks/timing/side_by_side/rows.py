@@ -28,7 +28,6 @@ from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
     TAKEN_OVER,
-    Batches,
     block_of,
     busiest,
     extent_of,
@@ -166,15 +165,8 @@ def offered(column: Column, problem: Family | Other) -> bool:
 class Maker:
     """Makes rows of a chip; keeps the machine code that it has seen."""
 
-    def __init__(
-        self, chip_name: str = CHIP, *others: Maker, in_turn: dict[bool, Batches] = IN_TURN
-    ) -> None:
-        """Nothing seen, but for what others recorded and assembled.
-
-        Args:
-            chip_name: whose values. others: of which recordings and machine code are taken.
-            in_turn: further launches of CTAs that take tiles in turn, by mask.
-        """
+    def __init__(self, chip_name: str = CHIP, *others: Maker, in_turn: Any = IN_TURN) -> None:
+        """Nothing seen, but for what others recorded and assembled; `in_turn`: as `IN_TURN`."""
         chip, self._in_turn = load_chip(chip_name), in_turn
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
