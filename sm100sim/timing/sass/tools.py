@@ -72,6 +72,8 @@ def assembled(ptx: str, arch: str, *options: str, ptxas: str | None = None) -> b
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ValueError(f"ptxas refuses the PTX for {arch}: {done.stderr.strip()[:2000]}")
+        if not out.exists():
+            raise ValueError(f"{command[0]} ends without an error and writes no cubin: no ptxas?")
         return out.read_bytes()
 
 

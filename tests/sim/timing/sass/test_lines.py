@@ -1,6 +1,7 @@
 """Line numbers of PTX in machine code."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -67,6 +68,30 @@ def test_code_that_changes_with_line_numbers_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(lines, "numbered", lambda _: numbered(changed))
     with pytest.raises(ValueError, match="line numbers"):
         compiled(source, "sm_100a")
+
+
+@pytest.mark.parametrize(("others", "right"), [(lines.TRIES - 1, True), (lines.TRIES, False)])
+def test_a_text_is_assembled_again_where_ptxas_makes_one_of_two_codes(
+    monkeypatch: pytest.MonkeyPatch, others: int, right: bool
+) -> None:
+    left = iter([text().replace("%r1, 5", "%r1, 6")] * others)
+
+    def by_chance(ptx: str, arch: str, *options: str, ptxas: str | None = None) -> bytes:
+        source = ptx if "-lineinfo" in options else next(left, ptx)
+        return assembled(source, arch, *options, ptxas=ptxas)
+
+    monkeypatch.setattr(lines, "assembled", by_chance)
+    if right:
+        assert compiled(text(), "sm_100a").name == "k"
+    else:
+        with pytest.raises(ValueError, match="line numbers"):
+            compiled(text(), "sm_100a")
+    assert next(left, None) is None
+
+
+def test_a_program_that_writes_no_cubin_is_named() -> None:
+    with pytest.raises(ValueError, match=r"true ends without an error and writes no cubin"):
+        assembled(text(), "sm_100a", ptxas=shutil.which("true"))
 
 
 def test_an_assembler_is_asked_where_its_cubin_does_not_say_who_made_it(
