@@ -24,8 +24,8 @@ _TARGET = re.compile(r"^(\s*\.target\s+\S+?),\s*debug\b", re.M)
 _LABEL = re.compile(r"\s*[$\w%.]+\s*:(?!:)")
 _ENDS = (";", "{", "}", ":")
 TRIES: Final = 8
-"""How often a text is assembled until both codes are equal: ptxas 12.9 makes now and then one of two
-codes of the same text, whose orders of instructions differ."""
+"""How often a text is assembled until both codes are equal: now and then ptxas 12.9 makes one of
+two codes of the same text, whose orders of instructions differ."""
 
 
 def numbered(ptx: str) -> str:
