@@ -75,9 +75,10 @@ def main() -> int:
     found: list[Followed] = []
     for case in cases(arguments.only):
         if not TOO_LONG.match(case.name):
-            found += followed(case)
-            for kind in (kind for kind in found if kind.case == case.name and kind.said):
-                print(kind, flush=True)
+            for kind in followed(case):
+                found.append(kind)
+                if kind.said:
+                    print(kind, flush=True)
     launched = [kind for kind in found if kind.kernel]
     refused = sum(kind.cycles is None for kind in launched)
     doubted = sum(kind.cycles is not None and bool(kind.said) for kind in launched)

@@ -36,7 +36,7 @@ from benchmarks.hopper.times.recorded import Place, Recorded, load
 from benchmarks.hopper.times.runners import OURS, RECORDED, runners
 from benchmarks.hopper.times.timing import WARMUP, Flush
 from benchmarks.timing.gemms import LADDER, Gemm
-from benchmarks.timing.judges.cases import CASES, ROUNDED, WRITTEN, Case
+from benchmarks.timing.judges.cases import CASES, ROUNDED, Case, error_of
 
 PLACES: Final = 256
 """Room for SMs; each has a place of two 64-bit words: its clock, and nanoseconds."""
@@ -173,22 +173,14 @@ def judges(asked: argparse.Namespace, stamps: Stamps) -> Iterator[Any]:
 def _judge(
     case: Case, launch: Recorded, launcher: Launcher, stamps: Stamps, asked: argparse.Namespace
 ) -> Any:
-    torch.manual_seed(1)
-    t = {
-        name: torch.full(shape, float("nan"), device="cuda", dtype=case.dtype(name))
-        if name in WRITTEN
-        else torch.randn(shape, device="cuda", dtype=case.dtype(name))
-        for name, shape in case.shapes().items()
-    }
+    t = case.drawn()
     run = launcher.prepared(launch, {name: tensor.data_ptr() for name, tensor in t.items()})
 
     def call() -> None:
         run(torch.cuda.current_stream().cuda_stream)
 
     call()
-    expected = case.problem.expected(t)
-    error = float((t["out"].float() - expected).norm() / expected.norm())
-    del expected
+    error = error_of(t["out"], case.problem.expected(t))
     if not error <= ROUNDED:
         return {"name": case.name, "runner": case.family, "failed": f"wrong: error {error}"}
     return row(case.name, case.family, stamps, call, asked)

@@ -258,8 +258,7 @@ def main(arguments: list[str] | None = None) -> int:
         from benchmarks.timing.side_by_side.rows import Maker
         from benchmarks.timing.side_by_side.spread import IN_TURN
 
-        maker = Maker()
-        maker.in_turn = {**IN_TURN, True: (*IN_TURN[True], FEW_TILES)}
+        maker = Maker(in_turn={**IN_TURN, True: (*IN_TURN[True], FEW_TILES)})
         from benchmarks.tune.decoding import Steps
 
         for kind in DECODING:

@@ -11,14 +11,16 @@ import cutlass._mlir.dialects.cute_nvgpu as _nvgpu_ir
 from cutlass import Float32, Int32, Int64, cute
 from cutlass._mlir.dialects import llvm
 from cutlass.cute.typing import AddressSpace
-from cutlass.cutlass_dsl import T, dsl_user_op
+from cutlass.cutlass_dsl import T
+from cutlass.cutlass_dsl import dsl_user_op as dsl_user_op
 
 _MLIR_TYPE = {Int32: T.i32, Float32: T.f32, Int64: T.i64}
 
 
 def inline_asm(
-    text: str, constraints: str, results: Sequence[type], operands: Sequence[Any], *, effects: bool
-) -> list[Any]:
+    text: str, constraints: str, results: Sequence[type], operands: Sequence[Any], *, effects: bool,
+    loc: Any = None,
+) -> list[Any]:  # fmt: skip
     """Emit ``text`` as inline assembly of LLVM and return its results.
 
     The public ``cute.arch.inline_ptx`` copies every float operand by a ``mov.f32`` and cannot name
@@ -30,6 +32,7 @@ def inline_asm(
         results: types of the results.
         operands: values of the DSL.
         effects: whether the text must stay where and as often as it is.
+        loc: source line of the text.
     """
     types = [_MLIR_TYPE[t]() for t in results]
     single = types[0] if len(types) == 1 else None
@@ -41,10 +44,12 @@ def inline_asm(
         has_side_effects=effects,
         is_align_stack=False,
         asm_dialect=llvm.AsmDialect.AD_ATT,
+        loc=loc,
     )
     if single is not None:
         return [results[0](result)]
-    return [t(llvm.extractvalue(m, result, [i])) for i, (t, m) in enumerate(zip(results, types))]
+    parts = [llvm.extractvalue(m, result, [i], loc=loc) for i, m in enumerate(types)]
+    return [t(part) for t, part in zip(results, parts)]
 
 
 @dsl_user_op

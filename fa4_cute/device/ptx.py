@@ -11,11 +11,12 @@ from typing import Any
 
 from cutlass import Float32, Int32, Int64
 
-from .dsl import inline_asm
+from .dsl import dsl_user_op, inline_asm
 
 _CONSTRAINT = {Int32: "r", Float32: "f", Int64: "l"}
 
 
+@dsl_user_op
 def emit(
     text: str,
     results: Sequence[type] = (),
@@ -23,6 +24,7 @@ def emit(
     *,
     effects: bool = True,
     tied: int = 0,
+    loc: Any = None,
 ) -> list[Any]:
     """Emit ``text`` and return its results.
 
@@ -33,6 +35,7 @@ def emit(
         effects: False only for pure arithmetic, which the compiler may move, merge or drop.
         tied: the first ``tied`` operands share their register with the result of the same
             number: the instruction changes them in place, or orders itself before their uses.
+        loc: source line of the instruction; the DSL gives that of the caller.
 
     Returns:
         The results in order.
@@ -42,4 +45,4 @@ def emit(
     codes += [str(i) if i < tied else _CONSTRAINT[type(v)] for i, v in enumerate(values)]
     if effects:
         codes.append("~{memory}")
-    return inline_asm(text, ",".join(codes), results, values, effects=effects)
+    return inline_asm(text, ",".join(codes), results, values, effects=effects, loc=loc)

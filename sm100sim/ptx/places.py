@@ -33,6 +33,13 @@ class _Point(NamedTuple):
     column: int
 
 
+class _Located(NamedTuple):
+    """A point, and where the function that holds it was called, if the `.loc` says so."""
+
+    point: _Point
+    caller: _Point | None
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
     """A line of the program that the PTX was compiled from.
@@ -70,8 +77,8 @@ class Places:
         lines, points = self._table
         # A directive ends its line, so it speaks of what follows on later lines only.
         before = bisect_left(lines, line) - 1
-        point = points[before] if before >= 0 else None
-        return None if point is None else self._place(point, _MAX_CHAIN)
+        found = points[before] if before >= 0 else None
+        return None if found is None else self._place(*found, _MAX_CHAIN)
 
     def ptx_line(self, line: int) -> str:
         """The text of a 1-based PTX line; "" where there is none."""
@@ -84,27 +91,25 @@ class Places:
     def __bool__(self) -> bool:
         return any(point is not None for point in self._table[1])
 
-    def _place(self, point: _Point, depth: int) -> SourcePlace:
+    def _place(self, point: _Point, caller: _Point | None, depth: int) -> SourcePlace:
         file = self._files.get(point.file, f"file {point.file}")
-        caller = self._callers.get(point) if depth else None
-        return SourcePlace(
-            file,
-            point.line,
-            point.column,
-            linecache.getline(file, point.line).strip(),
-            None if caller is None else self._place(caller, depth - 1),
-        )
+        around = None
+        if caller is not None and depth:
+            around = self._place(caller, self._callers.get(caller), depth - 1)
+        text = linecache.getline(file, point.line).strip()
+        return SourcePlace(file, point.line, point.column, text, around)
 
     @cached_property
-    def _table(self) -> tuple[list[int], list[_Point | None]]:
+    def _table(self) -> tuple[list[int], list[_Located | None]]:
         """PTX lines that begin something, ascending, and what holds after each."""
         lines: list[int] = []
-        points: list[_Point | None] = []
+        points: list[_Located | None] = []
         self._files: dict[int, str] = {}
         self._callers: dict[_Point, _Point] = {}
         if ".loc" not in self._ptx:
             return lines, points
-        source, inside = Source(self._ptx), self._asm_lines()
+        source = Source(self._ptx)
+        inside = self._asm_lines(source)
         for found in _DIRECTIVE.finditer(source.text):
             kind, rest = found.groups()
             if kind == "file":
@@ -115,11 +120,11 @@ class Places:
                 points.append(self._point(rest, inside.get(line, 0)) if kind == "loc" else None)
         return lines, points
 
-    def _asm_lines(self) -> dict[int, int]:
+    def _asm_lines(self, source: Source) -> dict[int, int]:
         """PTX line of each `.loc` in inline assembly -> lines of that assembly before it."""
         found = {}
         for block in _ASM.finditer(self._ptx):
-            first, written = self._ptx.count("\n", 0, block.start()) + 1, 0
+            first, written = source.line(block.start()), 0
             for offset, row in enumerate(block[0].split("\n")[1:], 1):
                 if _ASM_LOC.match(row):
                     found[first + offset] = written
@@ -132,7 +137,7 @@ class Places:
         if found:
             self._files[int(found.group(1))] = found.group(2)
 
-    def _point(self, rest: str, ahead: int) -> _Point | None:
+    def _point(self, rest: str, ahead: int) -> _Located | None:
         """The point that a `.loc` names, so many lines of inline assembly before it."""
         found = _LOC.match(rest)
         if not found or found.group(2) == "0":  # line 0: code that the compiler made itself
@@ -141,9 +146,11 @@ class Places:
         if point.line > ahead:
             point = point._replace(line=point.line - ahead)
         call = _INLINED.search(rest)
-        if call:
-            self._callers[point] = _read(call)
-        return point
+        if call is None:
+            return _Located(point, None)
+        # For calls around this one: a `.loc` of its own says where it was called itself.
+        caller = self._callers[point] = _read(call)
+        return _Located(point, caller)
 
 
 def _read(found: re.Match[str]) -> _Point:

@@ -68,4 +68,12 @@ CAUSES: Final = (
     ("Near", "O by bulk",
      "60 shapes gave 1.171 to 1.264 for O by bulk copy, which both rows are within: found. The "
      "published value is their mean, and that of this shape is not known."),
+    ("The LSE", "O alone over",
+     "that a kernel which also writes the LSE is faster is found: no kernel here touches local "
+     "memory, and by ptxas 13.3 O alone takes 5.09 million cycles for 32 x 16K, as O by bulk copy "
+     "does for 128 x 8K (5.10), which is as much work; with the LSE 4.05, and O from registers "
+     "4.10. So two changes at the end of a query tile leave the same slow schedule of its loop, "
+     "and with 13.4 it is gone (0.94 to 0.96). Issue 2729 and pull request 2809 are 3.8 % apart at "
+     "16K, and the second names no DSL: that of the first is taken. The schedule costs 5 to "
+     "10 % too much here; `mufu_latency` 12 instead of 10 would close most: a hypothesis."),
 )  # fmt: skip

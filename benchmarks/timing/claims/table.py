@@ -30,6 +30,7 @@ from benchmarks.timing.side_by_side.variants import Changes
 
 FULL, CAUSAL = Family((128, 128), False), Family((128, 128), True)
 FULL_64, FULL_256 = Family((64, 64), False), Family((256, 256), False)
+CAUSAL_64 = Family((64, 64), True)
 FP8, FP8_CAUSAL = Family((128, 128), False, "fp8"), Family((128, 128), True, "fp8")
 TIRX_TIMES: Final = {
     "all": {1024: 20.19, 2048: 60.09, 4096: 220.10, 8192: 800.1},
@@ -185,12 +186,26 @@ def builds() -> Iterator[Claim]:
         "flash-attention pull request 2461", timed=APRIL_12,
     )  # fmt: skip
     direct = fa4((("use_tma_O", False),))
-    for length in (1024, 8192):
+    for family, mask, ratio, shapes in ((FULL_64, "", 1.204, 60),
+                                        (CAUSAL_64, " causal", 0.993, 12)):  # fmt: skip
+        for length in (1024, 8192):
+            yield Claim(
+                "builds", f"O by bulk copy over O from registers, d64{mask}, {length // 1024}K",
+                Call(PAIR, family, length, 32 * 32768 // length),
+                Call(direct, family, length, 32 * 32768 // length), ratio,
+                TUNED + f", {shapes} shapes", timed=JULY,
+            )  # fmt: skip
+    told = replace(PAIR, options=(("return_lse", True),))
+    yield Claim(
+        "builds", "O alone over O and LSE, d64, 16K", Call(PAIR, FULL_64, 16384, 32),
+        Call(told, FULL_64, 16384, 32), 3.0018 / 2.5281, "flash-attention issue 2729", timed=JULY,
+    )  # fmt: skip
+    for length, times in ((2048, 0.0613 / 0.0492), (8192, 0.7624 / 0.6420),
+                          (16384, 3.0153 / 2.6366)):  # fmt: skip
         yield Claim(
-            "builds", f"O by bulk copy over O from registers, d64, {length // 1024}K",
-            Call(PAIR, FULL_64, length, 32 * 32768 // length),
-            Call(direct, FULL_64, length, 32 * 32768 // length), 1.204, TUNED + ", 60 shapes",
-            timed=JULY,
+            "builds", f"O alone over O and LSE, d64, {length // 1024}K, main of August",
+            Call(PAIR, FULL_64, length, 32), Call(told, FULL_64, length, 32), times,
+            "flash-attention pull request 2809", timed=JULY,
         )  # fmt: skip
 
 

@@ -132,9 +132,8 @@ NOT_PREDICTED: Final = """
   time, which is not built here.
 * **Sources of a GB300 or SM103**: pull request 2738 (three ratios, 1.06 to 1.19) and vllm's
   flash-attention 131 (a load from Tensor Memory with a maximum, which a B200 does not have).
-* **Three of a B200 without a row**: pull request 2455 is a mean over 6,135 cases of choices between
-  schedulers (1.035); 2741's change at d64 with a mask (0.993, rejected there) and issue 2729 (d64
-  is 19 % faster when it also returns its LSE) were not run.
+* **One of a B200 without a row**: pull request 2455 is a mean over 6,135 cases of choices between
+  schedulers (1.035).
 * **TIRx's other kernels** (TIRx-kernels' baseline): its GEMMs beside DeepGEMM's and cuBLAS's, and
   attention with fewer heads of keys, whose source is another one.
 * **The first machine of pull request 2605** is a GB300, as its own table says; its seven ratios

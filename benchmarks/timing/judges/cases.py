@@ -19,6 +19,11 @@ ROUNDED: Final = 1e-2
 WRITTEN: Final = ("out", "lse")
 
 
+def error_of(out: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far a result is from what it should be, as a share of that; compare with `ROUNDED`."""
+    return float((out.float() - expected).norm() / expected.norm())
+
+
 @dataclass(frozen=True)
 class Product:
     """out = a b' in float16 with sums in float32: a is (m, k), b (n, k), out (m, n)."""
@@ -160,6 +165,16 @@ class Case:
         if name == "lse":
             return torch.float32
         return torch.bfloat16 if self.family in (OURS, QUACK, FA4) else torch.float16
+
+    def drawn(self, device: str = "cuda") -> dict[str, torch.Tensor]:
+        """The tensors with normal numbers, the same each time; what is written has none yet."""
+        torch.manual_seed(1)
+        return {
+            name: torch.full(shape, float("nan"), device=device, dtype=self.dtype(name))
+            if name in WRITTEN
+            else torch.randn(shape, device=device, dtype=self.dtype(name))
+            for name, shape in self.shapes().items()
+        }
 
 
 DENSE, PERSISTENT = "CUTLASS dense GEMM", "CUTLASS persistent GEMM"

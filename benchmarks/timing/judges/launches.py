@@ -172,17 +172,30 @@ def trace_of(case: Case) -> LaunchTrace:
         Unmatched: no way through the machine code agrees with what a warp did.
     """
     t = tensors_of(case, 0)
+    fill(case, t)
+    request, cubin = heard(case, t)
+    return traced_of(case, request, t, code_of(case, request, cubin))
+
+
+def fill(case: Case, t: Tensors) -> None:
+    """Put normal numbers into Q, K and V; what a product takes does not depend on its numbers."""
     if isinstance(case.problem, Attention):
         torch.manual_seed(1)
         for name in "qkv":
             t[name].normal_()
-    request, cubin = heard(case, t)
-    apart = period(case, request)
-    kernel = code_of(case, request, cubin)
+
+
+def traced_of(case: Case, request: LaunchRequest, t: Tensors, kernel: SassKernel) -> LaunchTrace:
+    """What the clusters of a case's launch execute, of this machine code.
+
+    Raises:
+        Unmatched: as `trace_of`.
+    """
     clusters = prod(request.grid) // prod(request.cluster)
     if prod(request.grid) <= SMS:
         launch = busiest(traced(kernel, executed(request, persistent(clusters))))
     else:
+        apart = period(case, request)
         launch = alike(traced(kernel, executed(request, range(apart))), apart)
     return replace(launch, tensors=tuple(sorted(extents(t), key=lambda extent: extent.address)))
 

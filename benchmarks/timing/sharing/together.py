@@ -223,10 +223,15 @@ def requests_of(asked: Sharing, steps: int, rows: int) -> Array:
     return np.asarray(np.concatenate(of, -1) // rows * across + column[..., None])
 
 
+def sms_of(asked: Sharing, smid: Sequence[int]) -> list[int]:
+    """The SM of each entry of a table."""
+    return [k if asked.by_sm else smid[k] for k in range(len(asked.table))]
+
+
 def placed(asked: Sharing, gpcs: list[list[int]], smid: Sequence[int]) -> list[int]:
     """The GPC of each entry of a table."""
     of = {sm: k for k, gpc in enumerate(gpcs) for sm in gpc}
-    return [of[k if asked.by_sm else smid[k]] for k in range(len(asked.table))]
+    return [of[sm] for sm in sms_of(asked, smid)]
 
 
 def begins_of(asked: Sharing, smid: Sequence[int], seed: int) -> list[float]:
@@ -234,7 +239,7 @@ def begins_of(asked: Sharing, smid: Sequence[int], seed: int) -> list[float]:
     (first, *_) = json.loads((HERE / "h200_starts.json").read_text())["starts"]
     seen = dict(zip(first["sms"], first["begins"], strict=True))
     spread = np.random.default_rng(seed).uniform(0, SPREAD, len(asked.table))
-    usual = [seen[k if asked.by_sm else smid[k]] for k in range(len(asked.table))]
+    usual = [seen[sm] for sm in sms_of(asked, smid)]
     return list(np.add(asked.late or usual, spread))
 
 

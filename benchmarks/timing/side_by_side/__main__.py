@@ -81,8 +81,9 @@ def repeat(only: str) -> None:
             if row["model"] == state and re.search(only, f"{column}: {name}"):
                 sample.setdefault(column, re.escape(f"{column}: {name}"))
         again = made(f"^({'|'.join(sample.values())})$", set())
-        found = [row for together in again for row in together]
-        changed = [row for row in found if row.get("cycles") != of[key(row)]["cycles"]]
+        # What is not here, or failed, says nothing of the machine; `made` has printed why.
+        found = [row for together in again for row in together if "cycles" in row]
+        changed = [row for row in found if row["cycles"] != of[key(row)]["cycles"]]
         print(state, f"{len(found) - len(changed)} of {len(found)} rows are equal", flush=True)
         if found and not changed:
             names = sorted({f"{row['column']}: {row.get('name', row['family'])}" for row in found})

@@ -165,9 +165,9 @@ def offered(column: Column, problem: Family | Other) -> bool:
 class Maker:
     """Makes rows of a chip; keeps the machine code that it has seen."""
 
-    def __init__(self, chip_name: str = CHIP, *others: Maker) -> None:
-        """Nothing seen, but for what others recorded and assembled."""
-        chip, self.in_turn = load_chip(chip_name), IN_TURN
+    def __init__(self, chip_name: str = CHIP, *others: Maker, in_turn: Any = IN_TURN) -> None:
+        """Nothing seen, but for what others recorded and assembled; `in_turn`: as `IN_TURN`."""
+        chip, self._in_turn = load_chip(chip_name), in_turn
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._costs: dict[tuple[Column, Family], tuple[Costs, Layout, SassKernel]] = {}
@@ -308,7 +308,7 @@ class Maker:
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-                batches += self.in_turn[family.causal] if layout.persistent else ()
+                batches += self._in_turn[family.causal] if layout.persistent else ()
         return *self._timed(launches, layout), kernel
 
     def _executed_whole(

@@ -109,28 +109,23 @@ def measure(folder: Path, out: Path) -> None:
     from benchmarks.hopper.times.launcher import Launcher
     from benchmarks.hopper.times.recorded import load
     from benchmarks.hopper.times.timing import Flush
-    from benchmarks.timing.judges.cases import ROUNDED
+    from benchmarks.timing.judges.cases import ROUNDED, error_of
     from benchmarks.timing.waits.cases import WAITED
 
     said = json.loads((folder / "machine.json").read_text())
     launches, launcher, flush = load(folder), Launcher(folder), Flush(cold=True)
     found: dict[str, Any] = {"card": card(), "kernels": {}}
     for case in (case for case in WAITED if case.name in launches):
-        torch.manual_seed(1)
         known = said[case.name]
         shape = (known["written"], known["warps"], RECORDS, WORDS)
-        t = {
-            name: torch.randn(size, device="cuda").to(case.dtype(name))
-            for name, size in case.shapes().items()
-        }
+        t = case.drawn()
         t[WAITS] = torch.zeros(shape, dtype=torch.int32, device="cuda")
         run = launcher.prepared(launches[case.name], {n: x.data_ptr() for n, x in t.items()})
         for _ in range(2):  # the first one loads the code
             flush()
             run(torch.cuda.current_stream().cuda_stream)
         torch.cuda.synchronize()
-        expected = case.problem.expected(t)
-        error = float((t["out"].float() - expected).norm() / expected.norm())
+        error = error_of(t["out"], case.problem.expected(t))
         if not error <= ROUNDED:
             found["kernels"][case.name] = {"failed": f"wrong: error {error}"}
             continue
@@ -140,7 +135,7 @@ def measure(folder: Path, out: Path) -> None:
         found["kernels"][case.name] = {"waits": waits, "placed": placed(ctas, words)}
         print(case.name, "measured", flush=True)
         out.write_text(json.dumps(found) + "\n")
-        del t, run, expected
+        del t, run
         torch.cuda.empty_cache()
 
 

@@ -24,7 +24,7 @@ from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.record_fa4 import APART, overheard, recorded, side_of
 from benchmarks.hopper.times.record_fa4 import ask as launched_by_fa4
 from benchmarks.hopper.times.recorded import Recorded, save
-from benchmarks.timing.judges.cases import FA4, OURS, QUACK, Attention, Case
+from benchmarks.timing.judges.cases import FA4, OURS, QUACK, Case
 from benchmarks.timing.judges.launches import (
     ARCH,
     alike,
@@ -32,6 +32,7 @@ from benchmarks.timing.judges.launches import (
     begin,
     executed,
     extents,
+    fill,
     heard,
     tensors_of,
     triton_ptxas,
@@ -104,10 +105,7 @@ def _fa4(case: Case, t: dict[str, torch.Tensor]) -> LaunchRequest:
 def ask(case: Case, apart: int = 0) -> Asked:
     """Rewrite the kernel that a case launches, for tensors `apart` bytes from one another."""
     t = tensors_of(case, apart)
-    if isinstance(case.problem, Attention):
-        torch.manual_seed(1)
-        for name in "qkv":
-            t[name].normal_()
+    fill(case, t)
     request = _fa4(case, t) if case.family == FA4 else heard(case, t)[0]
     warps = prod(request.block) // 32
     step = every(prod(request.grid))

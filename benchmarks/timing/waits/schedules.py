@@ -43,7 +43,7 @@ def ask(folder: Path) -> None:
     from benchmarks.hopper.times.record_fa4 import APART, recorded, side_of
     from benchmarks.hopper.times.recorded import save
     from benchmarks.timing.judges.launches import ARCH, begin, heard
-    from benchmarks.timing.waits.spans_asked import offered
+    from benchmarks.timing.waits.spans_asked import FEW, offered
     from sm100sim.timing.sass.tools import assembled
 
     begin()
@@ -60,7 +60,7 @@ def ask(folder: Path) -> None:
             image = hashlib.sha256(cubin).hexdigest()[:16] + ".cubin"
             launches[case.name + kind] = recorded(request, image, *sides)
             images[image] = cubin
-        words = prod(request.grid) * prod(request.block) // 32 * 24 * WORDS
+        words = prod(request.grid) * prod(request.block) // 32 * FEW * WORDS
         said[case.name] = {"words": words}
         print(case.name, flush=True)
     save(folder, launches, images)
@@ -111,17 +111,12 @@ def late(ptx: str) -> str:
 
 def machine(out: Path) -> None:
     """Ask the machine for all of them, and keep what it says; what is kept already stays."""
-    import torch
-
-    from benchmarks.timing.attention_traces import busiest, persistent
     from benchmarks.timing.judges import launches as made
-    from benchmarks.timing.judges.our_variants import SMS
     from benchmarks.timing.judges.predictions import CHIP
     from benchmarks.timing.waits.spans_asked import offered
     from sm100sim.timing.chips import load_chip
     from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
     from sm100sim.timing.sass.lines import compiled
-    from sm100sim.timing.sass.trace import traced
 
     made.begin()
     found = json.loads(out.read_text()) if out.is_file() else {}
@@ -130,17 +125,9 @@ def machine(out: Path) -> None:
             if case.name + kind in found:
                 continue
             request, t = request_of(case, kind, 0)
-            torch.manual_seed(1)
-            for name in "qkv":
-                t[name].normal_()
+            made.fill(case, t)
             kernel = compiled(request.ptx, made.ARCH, request.kernel, ptxas=assembler(kind))
-            clusters, apart = prod(request.grid), made.period(case, request)
-            alone = clusters <= SMS
-            which = persistent(clusters) if alone else range(apart)
-            launch = traced(kernel, made.executed(request, which))
-            launch = busiest(launch) if alone else made.alike(launch, apart)
-            places = tuple(sorted(made.extents(t), key=lambda extent: extent.address))
-            launch = replace(launch, tensors=places)
+            launch = made.traced_of(case, request, t, kernel)
             draw = asked_of_l2(launch, load_chip(CHIP).draw())
             found[case.name + kind] = round(time_launch(launch, draw, cold=True).cycles)
             print(case.name + kind, found[case.name + kind], flush=True)
@@ -164,11 +151,7 @@ def run(folder: Path, out: Path) -> None:
     found: dict[str, Any] = {"card": card(), "kernels": {}}
     for name, known in said.items():
         case = next(c for c in CASES if c.name == name)
-        torch.manual_seed(1)
-        t = {
-            key: torch.randn(size, device="cuda").to(case.dtype(key))
-            for key, size in case.shapes().items()
-        }
+        t = case.drawn()
         t[WAITS] = torch.zeros(known["words"], dtype=torch.int32, device="cuda")
         expected = case.problem.expected(t)
         asked = argparse.Namespace(flush=flush, rounds=ROUNDS, stamps=stamps, expected=expected)
@@ -191,13 +174,13 @@ def _cycles(launcher: Any, launch: Any, t: dict[str, Any], asked: Any) -> list[i
     import torch
 
     from benchmarks.timing.cycles import row
-    from benchmarks.timing.judges.cases import ROUNDED
+    from benchmarks.timing.judges.cases import ROUNDED, error_of
 
     t["out"].fill_(float("nan"))
     made = launcher.prepared(launch, {key: tensor.data_ptr() for key, tensor in t.items()})
     stream = torch.cuda.current_stream().cuda_stream
     measured = row("", "", asked.stamps, lambda: made(stream), asked)
-    error = float((t["out"].float() - asked.expected).norm() / asked.expected.norm())
+    error = error_of(t["out"], asked.expected)
     return [round(x) for x in measured["runs"]] if error <= ROUNDED else f"wrong: {error}"
 
 

@@ -106,7 +106,7 @@ def _measured(
     import torch
 
     from benchmarks.timing.cycles import row
-    from benchmarks.timing.judges.cases import ROUNDED
+    from benchmarks.timing.judges.cases import ROUNDED, error_of
     from benchmarks.timing.waits.__main__ import middle
     from benchmarks.timing.waits.records import counted
 
@@ -118,8 +118,7 @@ def _measured(
     made = launcher.prepared(launches[name + kind], {n: x.data_ptr() for n, x in t.items()})
     stream = torch.cuda.current_stream().cuda_stream
     took = row(name, kind, asked.stamps, lambda: made(stream), asked)
-    expected = asked.case.problem.expected(t)
-    error = float((t["out"].float() - expected).norm() / expected.norm())
+    error = error_of(t["out"], asked.case.problem.expected(t))
     if not error <= ROUNDED:
         return {f"failed{kind}": f"wrong: error {error}"}
     found: dict[str, Any] = {
@@ -153,11 +152,7 @@ def run(folder: Path, out: Path) -> None:
     for name, known in said.items():
         case = next(c for c in CASES if c.name == known["case"])
         asked = argparse.Namespace(flush=flush, rounds=ROUNDS, stamps=stamps, case=case)
-        torch.manual_seed(1)
-        t = {
-            key: torch.randn(size, device="cuda").to(case.dtype(key))
-            for key, size in case.shapes().items()
-        }
+        t = case.drawn()
         answer: dict[str, Any] = {"across": known["across"]}
         for kind in ("", ENDS, ALL_WAITS):
             if name + kind in launches:

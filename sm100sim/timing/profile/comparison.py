@@ -248,9 +248,9 @@ def paired(first: Sequence[Role], second: Sequence[Role]) -> tuple[Pair, ...]:
     have it together: a kernel may have the same work in one role or in several.
     """
     sides = (first, second)
-    named = [{role.name for role in side if role.named} for side in sides]
-    common = [role.name for role in first if role.named and role.name in named[1]]
-    found = [_pair(name, sides, lambda role: role.name) for name in dict.fromkeys(common)]
+    theirs = {role.name for role in second if role.named}
+    common = [role.name for role in first if role.named and role.name in theirs]
+    found = [_pair(name, sides, lambda role: role.name) for name in common]
     left = [[role for role in side if role.name not in common] for side in sides]
     jobs = dict.fromkeys(main_job(role.jobs) for side in left for role in side)
     return (*found, *(_pair(job, left, lambda role: main_job(role.jobs)) for job in jobs))

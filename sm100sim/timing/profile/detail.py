@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -135,7 +136,8 @@ class Detail:
         step, why = self.stands["step"].astype(np.int64), self.stands["why"]
         before = np.maximum(step - 1, self.first[self.stands["warp"]])
         at = np.where(np.isin(why, _numbers(STANDING)), before, step)
-        waits = np.maximum.accumulate(np.where(self._is_wait, np.arange(len(self.op)), -1))
+        is_wait = self.does((Action.MBARRIER_WAIT,))
+        waits = np.maximum.accumulate(np.where(is_wait, np.arange(len(self.op)), -1))
         latest = waits[before]
         known = (why == _numbers(("mbarrier",))[0]) & (latest >= self.first[self.stands["warp"]])
         return np.where(known, latest, at)
@@ -151,10 +153,9 @@ class Detail:
         elsewhere = at != step
         return dict(zip(step[elsewhere].tolist(), at[elsewhere].tolist(), strict=True))
 
-    @cached_property
-    def _is_wait(self) -> npt.NDArray[np.bool_]:
-        """Whether a step waits for a phase of an mbarrier."""
-        kinds = [event.kind is Action.MBARRIER_WAIT for event in self.trace.events]
+    def does(self, actions: Collection[Action]) -> npt.NDArray[np.bool_]:
+        """Whether a step did one of some things."""
+        kinds = [event.kind in actions for event in self.trace.events]
         kinds.append(False)  # where a step has no event, -1
         found: npt.NDArray[np.bool_] = np.array(kinds)[self.event_of_step]
         return found

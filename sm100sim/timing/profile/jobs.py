@@ -57,10 +57,8 @@ def operations_of(detail: Detail) -> Floats:
 def _of_kind(detail: Detail, kind: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether each step is an operation of a kind."""
     by_code = np.array([_is(kind, one) for one in detail.instructions], np.bool_)[detail.op]
-    actions = EVENTS.get(kind, frozenset())
-    by_event = [event.kind in actions for event in detail.trace.events]
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        by_code | np.array([*by_event, False])[detail.event_of_step]  # -1, no event: the last one
+        by_code | detail.does(EVENTS.get(kind, frozenset()))
     )
     return found
 

@@ -45,6 +45,17 @@ def test_inlined_code_names_the_calls_around_it() -> None:
     assert str(place) == "a.py:4 (inlined at a.py:12 (inlined at a.py:20))"
 
 
+def test_a_line_inlined_at_two_calls_names_each() -> None:
+    body = "".join(
+        f".loc 1 4 9, function_name $L__info_string0, inlined_at 1 {line} 3\n{name};\n"
+        for line, name in ((20, "add"), (30, "sub"))
+    )
+    found, lines = places(body)
+    at = {line: str(found.at(k)) for k, line in enumerate(lines, 1)}
+    assert at["add;"] == "a.py:4 (inlined at a.py:20)"
+    assert at["sub;"] == "a.py:4 (inlined at a.py:30)"
+
+
 def test_lines_of_inline_assembly_belong_to_its_statement() -> None:
     """The compiler counts a line on for each line of the assembly."""
     body = (

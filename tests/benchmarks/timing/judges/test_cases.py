@@ -11,7 +11,16 @@ pytest.importorskip("torch")
 import torch
 
 from benchmarks.timing.judges import cases
-from benchmarks.timing.judges.cases import CASES, FMHA, OURS, Attention, Case, Softmax
+from benchmarks.timing.judges.cases import (
+    CASES,
+    FMHA,
+    OURS,
+    ROUNDED,
+    Attention,
+    Case,
+    Softmax,
+    error_of,
+)
 
 FAMILIES_AT_LEAST, CASES_AT_LEAST = 8, 40
 
@@ -55,3 +64,19 @@ def test_rows_of_a_softmax_sum_to_one() -> None:
     problem = Softmax(3, 8)
     found = problem.expected({"x": torch.randn(problem.shapes()["x"])})
     assert torch.allclose(found.sum(-1), torch.ones(3))
+
+
+def test_tensors_are_drawn_alike_each_time_and_nothing_is_written_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cases, "TOKENS", 128)
+    monkeypatch.setattr(cases, "HIDDEN", 32)
+    case = Case(FMHA, Attention(64, 16), "")
+    first, again = case.drawn("cpu"), case.drawn("cpu")
+    assert {name: tuple(t.shape) for name, t in first.items()} == case.shapes()
+    assert all(first[name].equal(again[name]) for name in "qkv")
+    assert all(first[name].isnan().all() for name in ("out", "lse"))
+    expected = case.problem.expected(first)
+    assert not error_of(first["out"], expected) <= ROUNDED
+    assert error_of(expected.half(), expected) <= ROUNDED
+    assert error_of(2 * expected, expected) == pytest.approx(1)
