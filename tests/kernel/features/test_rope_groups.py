@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,13 @@ CHUNKS: Lengths = ((5, 300), (1, 70), (0, 20), (40, 130))
 
 
 def grouped(
-    features: str, group: int, lengths: Lengths = STEPS, *, kv_heads: int = 1, **more: object
+    features: str, group: int, lengths: Lengths = STEPS, *, kv_heads: int = 1, **more: Any
 ) -> Case:
     """Return a case of 192 and 128 columns, or others, whose heads share keys."""
-    depths = {"head_dim": 192, "head_dim_v": 128, "num_qo": 1, **more}
+    given: dict[str, Any] = {"head_dim": 192, "head_dim_v": 128, "num_qo": 1, **more}
     heads = group * kv_heads
     case = Case(frozenset(features.split()), heads=heads, kv_heads=kv_heads, lengths=lengths)
-    return replace(case, **depths)  # type: ignore[arg-type]
+    return replace(case, **given)
 
 
 pairs = partial(grouped, num_qo=None, pair_cta=True)
