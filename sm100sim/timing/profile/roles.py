@@ -25,7 +25,7 @@ Warps = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True)
 class Role:
-    """Warps with one job.
+    """Warps that run the same code, or to which the caller gave one name.
 
     Attributes:
         name: what it is called.
