@@ -149,7 +149,7 @@ class FA4TileConfig(OperandConfig):
 
     @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile, which are a CTA's."""
+        """Whether the heads of a group are packed into the rows of one Q tile of a CTA."""
         return self.group > 1 and self.MMA_M // self.cta_group() % self.group == 0
 
     @property
