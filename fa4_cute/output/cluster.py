@@ -20,7 +20,7 @@ from ..device.ids import warp_index
 from ..device.math import epilogue
 from ..device.math.arith import exp2_hardware, fma, max2, mul, pack16, reciprocal
 from ..device.memory import dsmem, shared
-from ..device.memory.tma import finish_stores
+from ..device.memory.tma import finish_sources
 from ..device.sync import barriers, pair
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import PACK
@@ -247,7 +247,7 @@ def store_blocks(ctx: KernelContext, row: SoftmaxRow) -> None:
                 if column < plan.depth:
                     block = stage.block_address(plan.blocks[i])
                     store_query_chunk(ctx.maps.o, where, column, block)
-            finish_stores()
+            finish_sources()
 
 
 @cute.jit

@@ -18,7 +18,7 @@ from ..device.ids import warp_index
 from ..device.math import epilogue
 from ..device.math.arith import reciprocal
 from ..device.memory import tmem
-from ..device.memory.tma import finish_stores
+from ..device.memory.tma import finish_sources
 from ..device.sync import barriers
 from ..pipelines import RolePipeline
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
@@ -109,7 +109,8 @@ def write_through_memory(
         if warp_index() % WARPS_PER_GROUP == 0:
             store_chunks(ctx, blocks[i])
             if cutlass.const_expr(i == len(blocks) - 1):
-                finish_stores()
+                # The next Q, or the end of the CTA, needs the staging; nothing here reads O again.
+                finish_sources()
 
 
 # Straight to global memory -----------------------------------------------------------------------

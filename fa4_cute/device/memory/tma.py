@@ -81,6 +81,16 @@ def finish_stores() -> None:
     cute.arch.cp_async_bulk_wait_group(0)
 
 
+def finish_sources() -> None:
+    """Close the calling lanes' bulk group and wait until its shared memory has been read.
+
+    What it writes has been written by the end of the grid, which is what a later kernel waits for
+    (PTX ISA, "cp.async.bulk.wait_group", "griddepcontrol").
+    """
+    close_stores()
+    wait_for_sources()
+
+
 def close_stores() -> None:
     """Close the calling lanes' bulk group."""
     cute.arch.cp_async_bulk_commit_group()

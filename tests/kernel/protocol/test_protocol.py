@@ -110,7 +110,7 @@ COMMON = (r"tcgen05\.wait::st\.sync\.aligned;", r"fence\.proxy\.async\.shared::c
 STATEMENTS = {
     "2q": (
         r"bar\.sync\s+[1-3], \d+;",
-        r"cp\.async\.bulk\.wait_group\s+0;",
+        r"cp\.async\.bulk\.wait_group\.read\s+0;",
         r"tcgen05\.dealloc[^;]*;",
     ),
     # the output of each group, the exchange of row values, the end
@@ -123,7 +123,7 @@ STATEMENTS = {
     "d512": (
         r"bar\.sync\s+\d+, \d+;",
         r"bar\.sync\s+%r\d+, 64;",
-        r"cp\.async\.bulk\.wait_group\s+0;",
+        r"cp\.async\.bulk\.wait_group\.read\s+0;",
         r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait;",
         r"tcgen05\.dealloc[^;]*;",
     ),
