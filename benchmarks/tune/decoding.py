@@ -18,6 +18,8 @@ DECODED_KEYS: Final = (2048, 4096)
 """Those of the steps whose splits are joined."""
 COMBINED: Final = (4, 16)
 """Splits of the launches whose second kernel is predicted."""
+GROUP: Final = 4
+"""Query heads, which are rows of one query tile."""
 TWICE: Final = 16
 """Rows of a query tile that the last CTA puts together in two rounds."""
 PROMPT: Final = (512, 16)
@@ -33,7 +35,7 @@ class Steps:
 
     def launches(
         self, keys: int, splits: int, where: str = "workspace",
-        rows: tuple[int, int, int] = (1, 4, 1),
+        rows: tuple[int, int, int] = (1, GROUP, 1),
     ) -> list[list[float]]:  # fmt: skip
         """Return the cycles of each launch of a call, by draw; ``rows`` are queries and heads."""
         from benchmarks.timing.side_by_side import extents
@@ -73,9 +75,7 @@ class Steps:
         # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
         keys = DECODED_KEYS[0]
         joining = [self.launches(keys * splits, splits, "last")[0] for splits in COMBINED]
-        # Heads of a group are rows of a query tile where Q, K and V are as deep.
-        fused = 4 if self.kind.depth == self.kind.ov_depth else 1
-        rows = TWICE // fused, 4, 1
+        rows = TWICE // GROUP, GROUP, 1
         (twice,) = self.launches(keys * COMBINED[0], COMBINED[0], "last", rows)
         last = []
         for draw, one, a, b, c in zip(self.maker.draws, few, *joining, twice, strict=True):

@@ -149,8 +149,8 @@ class FA4TileConfig(OperandConfig):
 
     @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
-        return self.group > 1 and self.MMA_M % self.group == 0 and not self.is_mla
+        """Whether the heads of a group are packed into the rows of one Q tile of a CTA."""
+        return self.group > 1 and self.MMA_M // self.cta_group() % self.group == 0
 
     @property
     def value_swizzle(self) -> SwizzleMode:

@@ -47,6 +47,10 @@ SPLIT_KEYS: Final = 2 * LEAST_KEYS
 PROMPT_DEPTH: Final = 128
 """Head dimension up to which prompts in 16 bits are split. Costs are those of steps of decoding;
 of other kernels no prompts were executed beside them."""
+FEW_QUERIES: Final = TMEM_LANES
+"""Queries up to which keys of kernels with rope columns are split like those of a step of decoding,
+also where the heads of a group make several query tiles of them: a chunk of a prompt, over pages
+and with fp8 operands, too."""
 FEW_SPLITS: Final = 8
 """Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
@@ -171,7 +175,8 @@ def choose_blackwell_splits(
     """Return into how many splits the keys of a call fall that leaves it open; None: no choice.
 
     Only two kinds of launches have predictions, with one Q tile to a CTA, or pairs. Steps of
-    decoding have all rows of a head in one query tile, and a mask that shows whole sequences.
+    decoding have all rows of a head in one query tile, or, beside rope columns, few queries, and a
+    mask that shows whole sequences.
     Prompts have fewer query tiles than places, 16 bits, lengths that the host knows, and no changes
     of scores. They are split where predictions differ clearly, since those with a mask are not
     exact.
@@ -185,7 +190,7 @@ def choose_blackwell_splits(
     most = min(sizes.seqlen_k // LEAST_KEYS, MAX_SPLITS)
     load = SplitLoad.of(spec, sizes, num_sms, row)
     units, worth = load.tiles.units, WORTH
-    if sizes.seqlen_q > TileShape.of(spec.config).positions:
+    if sizes.seqlen_q > _queries_of_step(spec):
         if units > load.tiles.places or not _is_known_prompt(spec):
             return None
         worth = CLEAR
@@ -263,6 +268,13 @@ def _moving_cycles(size: int, depth: int) -> int:
     """
     plan = ReduceScatterPlan(size, TMEM_LANES, depth, DType.BF16)
     return plan.remote_bytes // min(EXCHANGE_BYTES_PER_CYCLE)
+
+
+def _queries_of_step(spec: BlackwellSpec) -> int:
+    """Return how many queries a step of decoding has at most."""
+    positions = TileShape.of(spec.config).positions
+    has_rope = isinstance(spec.config, FA4Config) and spec.config.rope_depth() > 0
+    return max(positions, FEW_QUERIES) if has_rope else positions
 
 
 def _is_known_prompt(spec: BlackwellSpec) -> bool:

@@ -1,6 +1,6 @@
 """What the 2Q/1Q kernel cannot run, and why: one rule per function, one sentence per refusal.
 
-Rules of ``docs/sources.md`` section 1 with two deliberate differences. The single-CTA
+Rules of ``docs/sources.md`` section 1 with deliberate differences. The single-CTA
 variants take every depth whose rows are a multiple of 16 bytes: the lower limit of 64 there belongs
 to its dispatcher, and TMA fills the padding columns with zeros. No plan has more than 64 mbarriers,
 because one warp initialises them in two waves: ``kv_budget`` sees to it.
@@ -73,9 +73,6 @@ def _operand_problem(config: FA4Config) -> str | None:
             f"ov_depth={config.ov_depth}: rope columns that are tensors of their own begin at "
             f"a whole chunk of {config.swizzle_elems} columns"
         )
-    rows = config.MMA_M // config.cta_group()
-    if config.fuse_gqa and rows % config.group:
-        return f"group={config.group} does not divide the {rows} rows of one Q tile"
     return None
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks.tune.costs import Kind
 from benchmarks.tune.decoding import LINE, TWICE, Steps
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.facts.dtypes import DType
 
 START, FENCE, TILE, KEY = 4000.0, 500.0, 900.0, 2.0
 
@@ -57,11 +59,15 @@ def test_keys_are_told_apart_by_lengths_far_apart() -> None:
     assert {keys for keys, splits, *_ in steps.asked if splits == 1} >= set(LINE)
 
 
-def test_a_query_tile_of_two_rounds_has_the_same_rows_whether_heads_are_fused_or_not() -> None:
-    for dims, rows in (((128, 128), (4, 4, 1)), ((192, 128), (16, 4, 1))):
-        _, steps = record_of(Kind("1q", "bf16", *dims, decodes=True))
-        assert rows in [given for *_, where, given in steps.asked if where == "last"]
-        assert TWICE in (rows[0], rows[0] * rows[1])
+def test_a_query_tile_of_two_rounds_has_the_same_rows_with_and_without_rope_columns() -> None:
+    for dims in ((128, 128), (192, 128)):
+        kind = Kind("1q", "bf16", *dims, decodes=True)
+        _, steps = record_of(kind)
+        assert (4, 4, 1) in [given for *_, where, given in steps.asked if where == "last"]
+        depth, ov_depth = dims
+        config = FA4Config.for_attention(DType.BF16, depth, group=4, ov_depth=ov_depth, num_qo=1)
+        assert config.fuse_gqa
+    assert TWICE == 4 * 4
 
 
 def test_pairs_put_splits_together_in_a_workspace_only() -> None:

@@ -129,9 +129,17 @@ def test_positions_per_tile_with_and_without_packed_heads() -> None:
     plain = FA4Config.for_attention(DType.BF16, 128, group=3)
     assert not plain.fuse_gqa
     assert plain.BM_eff() == 256
+    for depth, ov_depth in ((192, 128), (128, 64)):  # rope columns, too
+        rope = FA4Config.for_attention(DType.BF16, depth, group=4, ov_depth=ov_depth, num_qo=1)
+        assert rope.fuse_gqa
+        assert rope.BM_eff() == 32
     pair = FA4Config(8, 8, 128, 128, pair_cta=True)
     assert (pair.BM_eff(), pair.PairBM_eff(), pair.cta_group()) == (32, 64, 2)
     assert (pair.v_cols_per_cta(), pair.k_rows_per_cta()) == (64, 64)
+    # more heads than a CTA of the pair has rows: each has query tiles of its own
+    many = FA4Config(256, 256, 128, 128, pair_cta=True)
+    assert not many.fuse_gqa
+    assert many.PairBM_eff() == 512
 
 
 def test_a_page_that_does_not_divide_the_tile_shrinks_it_to_a_power_of_two() -> None:

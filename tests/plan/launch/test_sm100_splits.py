@@ -123,6 +123,18 @@ def test_other_prompts_are_whole(changes: dict[str, Any]) -> None:
     assert not found.spec.variant.splits_keys
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
+def test_few_queries_beside_rope_columns_are_split_like_steps(dtype: str) -> None:
+    """Two query tiles of four heads each, of 64 queries: 8 CTAs, where lengths are open, too."""
+    few = replace(STEP, batch=1, seqlen_q=64, num_q_heads=16, num_kv_heads=4, dtype=dtype)
+    for features in (Features(), Features(used_k=True, page_size=64, ragged_q=True)):
+        found = chosen(few, head_dim=192, features=features)
+        assert (found.num_splits, found.spec.config.BM_eff()) == (16, 32)
+        assert chosen(few, head_dim=192, seqlen_q=129, features=features).num_splits == 1
+    # With as many columns of V prompts of open lengths are not.
+    assert chosen(few, features=Features(used_k=True, page_size=64)).num_splits == 1
+
+
 MODIFIED = ScoreMod("soft cap", "digest")
 
 
@@ -132,9 +144,8 @@ MODIFIED = ScoreMod("soft cap", "digest")
         ({"dtype": "fp8_e4m3"}, 9, LAST),
         ({"dtype": "fp8_e4m3", "head_dim": 64, "head_dim_v": 64}, 9, LAST),
         ({"dtype": "fp8_e4m3", "head_dim": 96, "head_dim_v": 96}, 9, LAST),
-        ({"dtype": "fp8_e4m3", "head_dim": 192}, 2, LAST),
-        # Heads of a group are CTAs of their own there: 64.
-        ({"head_dim": 192}, 2, LAST),
+        ({"dtype": "fp8_e4m3", "head_dim": 192}, 9, LAST),
+        ({"head_dim": 192}, 9, LAST),
         ({"head_dim": 256, "head_dim_v": 256}, 4, WORKSPACE),
         ({"dtype": "fp8_e4m3", "head_dim": 256, "head_dim_v": 256}, 4, WORKSPACE),
         ({"head_dim": 512, "head_dim_v": 512}, 4, WORKSPACE),

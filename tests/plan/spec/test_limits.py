@@ -29,7 +29,6 @@ from tests.plan.strategies import any_configs
             FA4Config(8, 1, 128, 128, num_qo=1, splitk_partitions=2, persistent=True),
             r"persistent=True: the CTAs of a cluster leave together",
         ),
-        (FA4Config(256, 256, 128, 128, pair_cta=True), r"group=256 does not divide the 128 rows"),
         (
             FA4Config.for_attention(DType.BF16, 256, ov_depth=192, pair_cta=True),
             r"serves ov_depth <= 128, not 192.*choice: pair_cta=False",
