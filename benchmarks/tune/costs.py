@@ -30,7 +30,7 @@ from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
 
 if TYPE_CHECKING:
-    from benchmarks.timing.side_by_side.rows import Family
+    from benchmarks.timing.side_by_side.problems import Family
 
 FILE: Final = Path(__file__).with_name("costs.json")
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
@@ -106,7 +106,7 @@ query tiles, so that start and tiles would not be told apart; short prompts have
 
 def family_of(kind: Kind) -> Family:
     """Return the problems whose launches are executed."""
-    from benchmarks.timing.side_by_side.rows import Family
+    from benchmarks.timing.side_by_side.problems import Family
 
     return Family((kind.depth, kind.ov_depth), kind.causal, kind.dtype)
 

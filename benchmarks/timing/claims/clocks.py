@@ -21,7 +21,7 @@ from benchmarks.timing.claims.table import (
     TIRX_TIMES,
     Call,
 )
-from benchmarks.timing.side_by_side.rows import Family
+from benchmarks.timing.side_by_side.problems import Family
 
 MASKS: Final = {"all": FULL, "causal": CAUSAL}
 

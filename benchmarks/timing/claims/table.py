@@ -25,7 +25,7 @@ from benchmarks.timing.claims.builds import (
 from benchmarks.timing.claims.builds import TIRX as BY_TIRX
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
 from benchmarks.timing.side_by_side.callers import TIRX as TIRX_COLUMN
-from benchmarks.timing.side_by_side.rows import Family
+from benchmarks.timing.side_by_side.problems import Family
 from benchmarks.timing.side_by_side.variants import Changes
 
 FULL, CAUSAL = Family((128, 128), False), Family((128, 128), True)

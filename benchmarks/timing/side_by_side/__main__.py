@@ -35,11 +35,11 @@ from benchmarks.timing.side_by_side.records import (
 
 def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]]]:
     """Rows that match, but for those of a known column and problem; what fails says why."""
-    from benchmarks.timing.side_by_side import rows as of
+    from benchmarks.timing.side_by_side import problems as of
     from benchmarks.timing.side_by_side.callers import Declined
-    from benchmarks.timing.side_by_side.rows import Other
+    from benchmarks.timing.side_by_side.rows import Maker
 
-    maker = of.Maker()
+    maker = Maker()
     problems: tuple[Any, ...] = (*of.FAMILIES, *of.OTHERS)
     for problem in problems:
         for column in of.COLUMNS:
@@ -48,9 +48,9 @@ def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]
                 continue
             if not of.offered(column, problem):
                 continue
-            head = "other" if isinstance(problem, Other) else problem.name
+            head = "other" if isinstance(problem, of.Other) else problem.name
             try:
-                if isinstance(problem, Other):
+                if isinstance(problem, of.Other):
                     rows = [maker.other(column, problem)]
                 else:
                     rows = maker.family(column, problem)

@@ -21,7 +21,8 @@ import numpy as np
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import CUDA12, Column
 from benchmarks.timing.side_by_side.extents import Extent, Layout
-from benchmarks.timing.side_by_side.rows import TOKENS, Family, Maker
+from benchmarks.timing.side_by_side.problems import TOKENS, Family
+from benchmarks.timing.side_by_side.rows import Maker
 from benchmarks.timing.side_by_side.spread import OURS, extent_of
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from sm100sim.timing.predict.launches import Band

@@ -48,12 +48,12 @@ def ptx_hash(ptx: str) -> str:
 
 def compiled(only: str = "") -> Iterator[tuple[str, list[str]]]:
     """The rows that match and the hashes of their launches, by the imported libraries."""
-    from benchmarks.timing.side_by_side import rows
+    from benchmarks.timing.side_by_side import problems
     from benchmarks.timing.side_by_side.callers import records
 
     wanted = [name for name in entries() if re.search(only, name)]
-    for column in rows.COLUMNS:
-        for other in rows.OTHERS:
+    for column in problems.COLUMNS:
+        for other in problems.OTHERS:
             name = f"{column.name}: {other.name}"
             if name not in wanted:
                 continue

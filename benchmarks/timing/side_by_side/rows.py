@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
@@ -12,9 +11,6 @@ from benchmarks.hopper.times.problems import Problem
 from benchmarks.machine_state import CHIP, DRAWS, model
 from benchmarks.timing.side_by_side import claimed, extents
 from benchmarks.timing.side_by_side.callers import (
-    CUDA12,
-    CUDA13,
-    TIRX,
     Column,
     assembler_for,
     chosen,
@@ -23,6 +19,7 @@ from benchmarks.timing.side_by_side.callers import (
     settled,
 )
 from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, representatives
+from benchmarks.timing.side_by_side.problems import LENGTHS, TOKENS, Family, Other, moved_bytes
 from benchmarks.timing.side_by_side.records import shares
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
@@ -37,7 +34,6 @@ from benchmarks.timing.side_by_side.spread import (
     taken_by,
     takes_over,
 )
-from benchmarks.timing.side_by_side.variants import SPILL_FREE, SPILLING
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip
@@ -46,120 +42,8 @@ from sm100sim.timing.records import LaunchTrace, SassKernel
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher
 
-TOKENS, HIDDEN = 32768, 2048
-"""Tokens of a batch and columns of all query heads."""
-FEW: Final = 8192
-"""Tokens of the launches of which clusters are executed."""
-LENGTHS: Final = (1024, 4096, 16384, 32768)
-DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
 Launches = list[tuple[LaunchTrace, Problem]]
 KEPT: Final = 8  # problems whose recordings are kept
-ONE_CTA, SPLIT, CLC = (f"FA4, CUDA 13, {what}" for what in ("one CTA", "keys split", "CLC"))
-FREE, FREE_CLC = (f"{name}, spill-free" for name in ("FA4, CUDA 12", CLC))
-COLUMNS: Final = (
-    Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
-    Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
-    Column("FA4, CUDA 12", "FA4", CUDA12, one_cta=True),
-    Column("FA4, CUDA 13", "FA4", CUDA13),
-    Column(ONE_CTA, "FA4", CUDA13, one_cta=True),
-    Column("Modular 26.7, CUDA 13", "Modular", CUDA13),
-    Column("CUTLASS, CUDA 13", "CUTLASS", CUDA13),
-    Column("Gluon, CUDA 13", "Gluon", CUDA13),
-    Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
-    Column(CLC, "FA4", CUDA13, clc=True),
-    Column(f"{ONE_CTA}, CLC", "FA4", CUDA13, one_cta=True, clc=True),
-    TIRX,
-    Column(FREE, "FA4", CUDA12, one_cta=True, changes=SPILL_FREE),
-    Column(FREE_CLC, "FA4", CUDA13, clc=True, changes=SPILL_FREE),
-)
-
-
-@dataclass(frozen=True)
-class Family:
-    """Problems that differ in their length only."""
-
-    dims: tuple[int, int]
-    causal: bool
-    dtype: str = "bf16"
-
-    @property
-    def name(self) -> str:
-        """E.g. "bf16 d192/128 causal"."""
-        dim, dim_v = self.dims
-        dims = f"d{dim}" if dim == dim_v else f"d{dim}/{dim_v}"
-        return f"{self.dtype} {dims} {'causal' if self.causal else 'all'}"
-
-    def problem(self, length: int, batch: int) -> Problem:
-        """A member."""
-        heads = max(1, HIDDEN // self.dims[0])
-        group = "fp8" if self.dtype == "fp8" else "full"
-        return Problem(
-            group, batch, length, length, heads, heads, *self.dims, self.causal, self.dtype
-        )
-
-
-FAMILIES: Final = (
-    *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
-    *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[:4], (False, True))),
-)
-
-
-@dataclass(frozen=True)
-class Other:
-    """A problem that is executed as it is.
-
-    Attributes:
-        lengths: of packed sequences.
-        only: the runner whose kernel it is, where no other has one.
-    """
-
-    name: str
-    problem: Problem
-    lengths: tuple[int, ...] = ()
-    only: str = ""
-
-
-MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
-OTHERS: Final = (
-    *(
-        Other(f"decode, 32/8 heads, {batch} x {length:,} keys, pages of {page}",
-              Problem("paged", batch, 1, length, 32, 8, 128, 128, page=page))
-        for batch, length in ((64, 4096), (16, 16384), (4, 32768)) for page in (64, 128)
-    ),
-    *(
-        Other(f"packed 4,096 to 256, {heads}/{heads_kv} heads, causal",
-              Problem("packed", len(MIXED), 4096, 4096, heads, heads_kv, 128, 128, causal=True,
-                      packed=True), MIXED)
-        for heads, heads_kv in ((8, 8), (8, 2))
-    ),
-    Other("latent decode (MLA), 16 heads, 64 x 4,096 keys",
-          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only="Modular"),
-)  # fmt: skip
-
-
-def offered(column: Column, problem: Family | Other) -> bool:
-    """Whether a column says anything of its own.
-
-    FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
-    there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
-    """
-    if isinstance(problem, Other) and problem.only not in ("", column.runner):
-        return False
-    if column.changes:
-        return problem.name in SPILLING[column.clc]
-    if column.clc:
-        if isinstance(problem, Other):
-            grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
-            return bool(grouped) and not column.one_cta
-        paired = problem.dims == (256, 256)
-        return problem.causal and problem.dims != (512, 512) and column.one_cta == paired
-    if column.name == SPLIT:
-        return isinstance(problem, Other) and problem.problem.page > 0
-    if column.name != ONE_CTA:
-        return True
-    if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):
-        return False
-    return not problem.causal or problem.dims == (256, 256)
 
 
 class Maker:
@@ -335,15 +219,3 @@ class Maker:
             for trace, taken in taken_by(launch, problem, layout)
         ]
         return found, layout
-
-
-def moved_bytes(other: Other) -> int:
-    """Bytes that must come from memory and go to it: q, k, v and O once."""
-    if not other.lengths:
-        found = other.problem.bytes()
-        if other.problem.group == "latent":  # its values are the first columns of its keys
-            found -= other.problem.batch * other.problem.seqlen_k * other.problem.head_dim_v * 2
-        return found
-    return sum(
-        replace(other.problem, batch=1, seqlen_q=n, seqlen_k=n).bytes() for n in other.lengths
-    )

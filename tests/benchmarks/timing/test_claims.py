@@ -16,7 +16,8 @@ from benchmarks.timing.claims.__main__ import ends_of, predicted, with_ends
 from benchmarks.timing.claims.builds import JUNE, MAY, TIRX, TODAY
 from benchmarks.timing.claims.causes import CAUSES
 from benchmarks.timing.claims.table import CLAIMS, PAIR, Call, Claim
-from benchmarks.timing.side_by_side.rows import Family, Maker
+from benchmarks.timing.side_by_side.problems import Family
+from benchmarks.timing.side_by_side.rows import Maker
 from benchmarks.timing.side_by_side.variants import KNOBS, changed, rewritten
 from sm100sim.timing.chips import load_chip
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.timing.side_by_side import rows
+from benchmarks.timing.side_by_side import problems, rows
 from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen, joined_after
 from benchmarks.timing.side_by_side.claimed import SMALL, Handed, handed_out, solved
 from benchmarks.timing.side_by_side.dynamic import Mixed
@@ -63,18 +63,18 @@ def test_one_cluster_executes_all_query_tiles_of_a_small_launch() -> None:
 
 
 def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> None:
-    of = {column.name: column for column in rows.COLUMNS if column.clc}
+    of = {column.name: column for column in problems.COLUMNS if column.clc}
     shown = {
-        name: [f.name for f in rows.FAMILIES if rows.offered(column, f)]
+        name: [f.name for f in problems.FAMILIES if problems.offered(column, f)]
         for name, column in of.items()
     }
     assert shown == {
-        rows.CLC: ["bf16 d64 causal", "bf16 d96 causal", "bf16 d128 causal", "bf16 d192/128 causal",
-                   "fp8 d64 causal", "fp8 d96 causal", "fp8 d128 causal", "fp8 d192/128 causal"],
-        f"{rows.ONE_CTA}, CLC": ["bf16 d256 causal"],
-        f"{rows.CLC}, spill-free": ["bf16 d96 causal", "fp8 d192/128 causal"],
+        problems.CLC: [f"{dtype} {dims} causal" for dtype in ("bf16", "fp8")
+                       for dims in ("d64", "d96", "d128", "d192/128")],
+        f"{problems.ONE_CTA}, CLC": ["bf16 d256 causal"],
+        f"{problems.CLC}, spill-free": ["bf16 d96 causal", "fp8 d192/128 causal"],
     }  # fmt: skip
-    packed = [o.name for o in rows.OTHERS for c in of.values() if rows.offered(c, o)]
+    packed = [o.name for o in problems.OTHERS for c in of.values() if problems.offered(c, o)]
     assert packed == ["packed 4,096 to 256, 8/2 heads, causal"]
     assert all(takes_over(column) and column.runner == "FA4" for column in of.values())
 
@@ -95,7 +95,7 @@ def test_tiles_are_handed_out_in_the_order_of_the_kernel_s_own_grid(
     monkeypatch.setattr(rows, "taken_by", lambda *_: ())
     maker = rows.Maker()
     monkeypatch.setattr(maker, "kernel", lambda *_: None)
-    _, layout, _ = maker._executed(column, rows.Family((128, 128), causal=True))
+    _, layout, _ = maker._executed(column, problems.Family((128, 128), causal=True))
     runner = column.runner
     assert layout == Layout(512, 2, False, order, block=64, runner=runner, claims=True)
 

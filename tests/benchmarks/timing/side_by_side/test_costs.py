@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.timing.side_by_side import callers, others, rows, spread
+from benchmarks.timing.side_by_side import callers, others, problems, rows, spread
 from benchmarks.timing.side_by_side.extents import (
     AMPLIFIED,
     Costs,
@@ -55,15 +55,15 @@ def test_clusters_that_differ_by_few_keys_do_not_say_what_a_key_costs() -> None:
 
 @pytest.mark.parametrize("name", ["CUTLASS", "FA4", "Gluon", "Modular", "fa4_cute"])
 @pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("family", rows.FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", problems.FAMILIES, ids=lambda family: family.name)
 def test_the_clusters_of_every_family_say_what_a_key_costs(
-    family: rows.Family, persistent: bool, name: str
+    family: problems.Family, persistent: bool, name: str
 ) -> None:
     if (name == "Gluon" and family.dims[0] not in others.GLUON_DIMS) or (
         name not in ("Gluon", "fa4_cute") and persistent and family.causal
     ):
         return  # there is none
-    column = next(column for column in rows.COLUMNS if column.runner == name)
+    column = next(column for column in problems.COLUMNS if column.runner == name)
     if persistent:
         column = replace(column, options=(("scheduler", "persistent"),))
     batches = spread.ALIKE[family.causal] + spread.IN_TURN[family.causal] * persistent
@@ -103,7 +103,7 @@ def test_persistent_kernels_are_executed_once_more(
     monkeypatch.setattr(rows, "layout_of", lambda *_: Layout(256, 1, persistent))
     monkeypatch.setattr(rows, "block_of", lambda *_: 128)
     monkeypatch.setattr(rows, "taken_by", lambda *_: ())
-    maker._executed(rows.COLUMNS[0], rows.Family((128, 128), causal))
+    maker._executed(problems.COLUMNS[0], problems.Family((128, 128), causal))
     assert seen == asked
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.machine_state import MODEL, ROOT, model
 from benchmarks.originals import inputs
-from benchmarks.timing.side_by_side import callers, others, rows, spread
+from benchmarks.timing.side_by_side import callers, others, problems, spread
 from benchmarks.timing.side_by_side.extents import (
     TAKEN,
     Costs,
@@ -24,8 +24,6 @@ from benchmarks.timing.side_by_side.extents import (
     spent,
     whole,
 )
-from benchmarks.timing.side_by_side.page import NOT_RUN
-from benchmarks.timing.side_by_side.records import load
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw
@@ -79,11 +77,11 @@ def test_every_other_round_may_go_backwards() -> None:
 
 
 def test_smaller_problems_take_the_kernel_of_the_whole_one() -> None:
-    causal = rows.Family((128, 128), True)
+    causal = problems.Family((128, 128), True)
     for length, batch, scheduler in ((1024, 32, "persistent"), (32768, 1, "dynamic")):
-        found = callers.settled(rows.COLUMNS[0], causal.problem(length, batch))
+        found = callers.settled(problems.COLUMNS[0], causal.problem(length, batch))
         assert dict(found.options) == {"scheduler": scheduler, "num_qo": 2}
-    assert callers.settled(rows.COLUMNS[2], causal.problem(1024, 32)) is rows.COLUMNS[2]
+    assert callers.settled(problems.COLUMNS[2], causal.problem(1024, 32)) is problems.COLUMNS[2]
 
 
 def test_bytes_that_must_move_bound_a_launch() -> None:
@@ -98,8 +96,9 @@ def request(grid: tuple[int, int, int], cluster: int = 1) -> Any:
 
 
 def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
-    ours, theirs = rows.COLUMNS[0], rows.COLUMNS[2]
-    causal = rows.Family((128, 128), True).problem(2048, 4)  # a head's keys: 1 MiB, so 32 at once
+    ours, theirs = problems.COLUMNS[0], problems.COLUMNS[2]
+    # a head's keys: 1 MiB, so 32 at once
+    causal = problems.Family((128, 128), True).problem(2048, 4)
     assert spread.extent_of(causal, "FA4").section == 32
     assert spread.extent_of(causal, "fa4_cute").section == 16
     assert spread.sampled(request((16, 8, 4)), causal, ours) == [0, 64, 96]
@@ -113,9 +112,9 @@ def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
 def test_a_launch_executed_as_it_is_stands_by_a_cta_of_most_tiles() -> None:
     """Of persistent CTAs that go back and forth the first can have fewer tiles than others."""
     options = (("scheduler", "persistent"), ("num_qo", 1))
-    ours = replace(rows.COLUMNS[0], options=options)
+    ours = replace(problems.COLUMNS[0], options=options)
     for batch, heads in ((1, 148), (10, 16), (2, 148), (20, 16), (32, 16), (128, 16)):
-        short = replace(rows.Family((128, 128), False).problem(64, batch), heads=heads,
+        short = replace(problems.Family((128, 128), False).problem(64, batch), heads=heads,
                         heads_kv=heads)  # fmt: skip
         asked = request((min(148, batch * heads), 1, 1))
         (cluster,) = spread.busiest(asked, short, ours)
@@ -123,7 +122,7 @@ def test_a_launch_executed_as_it_is_stands_by_a_cta_of_most_tiles() -> None:
         layout = Layout(128, 1, persistent=True, turns=True)
         taken = [len(layout.taken(tiles, number, count)) for number in range(count)]
         assert taken[cluster] == max(taken), (batch, heads)
-        assert spread.busiest(asked, short, rows.COLUMNS[2]) == [0]
+        assert spread.busiest(asked, short, problems.COLUMNS[2]) == [0]
     assert spread.sampled(asked, short, ours) == [0]
     several = replace(short, batch=10, heads=16, heads_kv=16)
     assert spread.busiest(request((148, 1, 1)), several, ours) == [147]
@@ -132,8 +131,8 @@ def test_a_launch_executed_as_it_is_stands_by_a_cta_of_most_tiles() -> None:
 
 
 def test_who_goes_head_by_head_and_who_begins_with_the_first_queries() -> None:
-    modular, cutlass = rows.COLUMNS[5], rows.COLUMNS[6]
-    causal = rows.Family((128, 128), True).problem(1024, 1)
+    modular, cutlass = problems.COLUMNS[5], problems.COLUMNS[6]
+    causal = problems.Family((128, 128), True).problem(1024, 1)
     asked = request((4, 16, 1))
     assert spread.sampled(asked, causal, modular) == spread.sampled(asked, causal, cutlass)
     extent = spread.extent_of(replace(causal, heads=1), "Modular")
@@ -143,8 +142,8 @@ def test_who_goes_head_by_head_and_who_begins_with_the_first_queries() -> None:
 
 
 def test_gluon_takes_tiles_in_turn_over_four_heads_at_once() -> None:
-    gluon = next(column for column in rows.COLUMNS if column.runner == spread.TURN)
-    causal = rows.Family((128, 128), True).problem(1024, 1)
+    gluon = next(column for column in problems.COLUMNS if column.runner == spread.TURN)
+    causal = problems.Family((128, 128), True).problem(1024, 1)
     asked = request((148, 1, 1))
     assert spread.sampled(asked, causal, gluon) == [0, 4, 140]
     layout = Layout(256, 1, persistent=True, order="sections", runner="Gluon", rising=True)
@@ -225,7 +224,7 @@ def test_what_stops_a_launch_is_told_and_not_only_that_the_program_failed(
 
 
 def test_what_others_have_no_kernel_for_is_refused() -> None:
-    page, packed = (next(o.problem for o in rows.OTHERS if o.problem.group == group)
+    page, packed = (next(o.problem for o in problems.OTHERS if o.problem.group == group)
                     for group in ("paged", "packed"))  # fmt: skip
     with pytest.raises(NotImplementedError, match="packed sequences over pages"):
         others.modular(packed, {}, id)
@@ -236,7 +235,7 @@ def test_what_others_have_no_kernel_for_is_refused() -> None:
 
 
 def test_a_decoding_step_over_pages_in_modular_s_words(tmp_path: Path) -> None:
-    problem = replace(rows.OTHERS[0].problem, batch=3, seqlen_k=100)
+    problem = replace(problems.OTHERS[0].problem, batch=3, seqlen_k=100)
     tensors = callers.inputs(problem)
     words = inputs.WRITERS["paged"](tmp_path, others.of_pages(problem, tensors))
     assert words == ["3", "3", "1", "100", "6", "24"]  # pages of a row, and what padding adds
@@ -265,7 +264,7 @@ def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
 
 
 def test_how_many_keys_a_kernel_takes_follows_from_its_mmas() -> None:
-    problem = rows.Family((128, 128), True).problem(2048, 4)
+    problem = problems.Family((128, 128), True).problem(2048, 4)
     found = launch_of(problem, LAYOUT, {0: 16 * 8, 4: 8 * 8, 6: 4 * 8})
     assert spread.block_of([(found, problem)], LAYOUT) == 128
     wide = launch_of(problem, LAYOUT, {0: 11 * 8, 4: 6 * 8, 6: 3 * 8})
@@ -277,28 +276,6 @@ def test_how_many_keys_a_kernel_takes_follows_from_its_mmas() -> None:
         spread.block_of([(wrong, problem)], LAYOUT)
 
 
-def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
-    one = next(column for column in rows.COLUMNS if column.name == rows.ONE_CTA)
-    shown = [family.name for family in rows.FAMILIES if rows.offered(one, family)]
-    assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
-                     "fp8 d128 all", "fp8 d192/128 all"]  # fmt: skip
-    assert not any(rows.offered(one, other) for other in rows.OTHERS)
-    split = next(column for column in rows.COLUMNS if column.name == rows.SPLIT)
-    assert {other.problem.group for other in rows.OTHERS if rows.offered(split, other)} == {"paged"}
-    assert not any(rows.offered(split, family) for family in rows.FAMILIES)
-    latent = rows.OTHERS[-1]
-    assert [rows.offered(rows.COLUMNS[0], problem) for problem in rows.OTHERS].count(False) == 1
-    assert [column.runner for column in rows.COLUMNS if rows.offered(column, latent)] == ["Modular"]
-    keys, queries = 64 * 4096 * 576 * 2, 64 * 16 * (576 + 512) * 2
-    assert rows.moved_bytes(latent) == keys + queries  # its values are columns of its keys
-
-
-def test_packed_sequences_move_the_bytes_of_each() -> None:
-    packed = next(other for other in rows.OTHERS if other.lengths)
-    tokens = sum(packed.lengths)
-    assert rows.moved_bytes(packed) == tokens * 8 * 128 * 2 * 4
-
-
 def test_the_state_of_the_machine_has_a_name() -> None:
     assert len(model()) == 8
     assert (ROOT / MODEL[0] / "chips" / "b200.toml").exists()
@@ -307,23 +284,3 @@ def test_the_state_of_the_machine_has_a_name() -> None:
 def test_the_originals_know_nothing_of_this_page() -> None:
     for path in (ROOT / "benchmarks" / "originals").glob("*.py"):
         assert not any(name.startswith("benchmarks.timing") for name in imports(path)), path
-
-
-def test_every_configuration_that_spills_has_a_column_without_or_is_named() -> None:
-    shown = {
-        (column.name, f.name)
-        for column in rows.COLUMNS if column.changes
-        for f in rows.FAMILIES if rows.offered(column, f)
-    }  # fmt: skip
-    kept = {(row["column"], row.get("name", row["family"])): row for row in load()}
-    spilling = {key for key, row in kept.items() if key[0].startswith("FA4") and row.get("local")}
-    assert not any(kept[key]["local"] for key in shown)
-    assert {key for key in kept if key[0].endswith("spill-free")} == shown
-    assert {(f"{column}, spill-free", name) for column, name in spilling} - shown == {
-        (f"FA4, CUDA {cuda}, spill-free", f"bf16 {dims} all")
-        for cuda, dims in ((12, "d256"), (13, "d192/128"))
-    } | {
-        (f"{rows.SPLIT}, spill-free", f"decode, 32/8 heads, 4 x 32,768 keys, pages of {page}")
-        for page in (64, 128)
-    }  # fmt: skip
-    assert sum(name.endswith("spill-free") for name in NOT_RUN) == 3

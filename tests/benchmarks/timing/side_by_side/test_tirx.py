@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.timing.side_by_side import rows, spread, tirx
+from benchmarks.timing.side_by_side import problems, spread, tirx
 from benchmarks.timing.side_by_side.callers import TIRX, Declined, records
 from benchmarks.timing.side_by_side.extents import Layout
 
-CAUSAL = rows.Family((128, 128), True).problem(2048, 4)
+CAUSAL = problems.Family((128, 128), True).problem(2048, 4)
 FULL = replace(CAUSAL, causal=False)
 
 

@@ -1,0 +1,144 @@
+"""What the side-by-side page compares: problems, columns, and which column has a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, TIRX, Column
+from benchmarks.timing.side_by_side.variants import SPILL_FREE, SPILLING
+
+TOKENS, HIDDEN = 32768, 2048
+"""Tokens of a batch and columns of all query heads."""
+LENGTHS: Final = (1024, 4096, 16384, 32768)
+DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
+ONE_CTA, SPLIT, CLC = (f"FA4, CUDA 13, {what}" for what in ("one CTA", "keys split", "CLC"))
+FREE, FREE_CLC = (f"{name}, spill-free" for name in ("FA4, CUDA 12", CLC))
+COLUMNS: Final = (
+    Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
+    Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
+    Column("FA4, CUDA 12", "FA4", CUDA12, one_cta=True),
+    Column("FA4, CUDA 13", "FA4", CUDA13),
+    Column(ONE_CTA, "FA4", CUDA13, one_cta=True),
+    Column("Modular 26.7, CUDA 13", "Modular", CUDA13),
+    Column("CUTLASS, CUDA 13", "CUTLASS", CUDA13),
+    Column("Gluon, CUDA 13", "Gluon", CUDA13),
+    Column(SPLIT, "FA4", CUDA13, options=(("num_splits", 0),)),
+    Column(CLC, "FA4", CUDA13, clc=True),
+    Column(f"{ONE_CTA}, CLC", "FA4", CUDA13, one_cta=True, clc=True),
+    TIRX,
+    Column(FREE, "FA4", CUDA12, one_cta=True, changes=SPILL_FREE),
+    Column(FREE_CLC, "FA4", CUDA13, clc=True, changes=SPILL_FREE),
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Problems that differ in their length only."""
+
+    dims: tuple[int, int]
+    causal: bool
+    dtype: str = "bf16"
+
+    @property
+    def name(self) -> str:
+        """E.g. "bf16 d192/128 causal"."""
+        dim, dim_v = self.dims
+        dims = f"d{dim}" if dim == dim_v else f"d{dim}/{dim_v}"
+        return f"{self.dtype} {dims} {'causal' if self.causal else 'all'}"
+
+    def problem(self, length: int, batch: int) -> Problem:
+        """A member."""
+        heads = max(1, HIDDEN // self.dims[0])
+        group = "fp8" if self.dtype == "fp8" else "full"
+        return Problem(
+            group, batch, length, length, heads, heads, *self.dims, self.causal, self.dtype
+        )
+
+
+FAMILIES: Final = (
+    *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
+    *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[:4], (False, True))),
+)
+
+
+@dataclass(frozen=True)
+class Other:
+    """A problem that is executed as it is.
+
+    Attributes:
+        lengths: of packed sequences.
+        only: the runner whose kernel it is, where no other has one.
+    """
+
+    name: str
+    problem: Problem
+    lengths: tuple[int, ...] = ()
+    only: str = ""
+
+
+MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
+STEP: Final = Problem("paged", 1, 1, 1, 32, 8, 128, 128)
+STEPS: Final = (
+    ("32/8 heads", STEP, ((64, 4096), (16, 16384), (4, 32768)), (64, 128)),
+    ("16/4 heads of 192/128", replace(STEP, heads=16, heads_kv=4, head_dim=192),
+     ((64, 4096), (16, 8192), (4, 16384)), (64,)),
+    ("16/4 heads of 256", replace(STEP, heads=16, heads_kv=4, head_dim=256, head_dim_v=256),
+     ((4, 16384),), (64,)),
+    ("32/8 heads, fp8", replace(STEP, dtype="fp8"), ((4, 16384),), (64,)),
+)  # fmt: skip
+"""Steps of decoding by their names: a sequence of one, sequences and their keys, and pages."""
+OTHERS: Final = (
+    *(
+        Other(f"decode, {name}, {batch} x {length:,} keys, pages of {page}",
+              replace(step, batch=batch, seqlen_k=length, page=page))
+        for name, step, sizes, pages in STEPS for batch, length in sizes for page in pages
+    ),
+    *(
+        Other(f"packed 4,096 to 256, {heads}/{heads_kv} heads, causal",
+              Problem("packed", len(MIXED), 4096, 4096, heads, heads_kv, 128, 128, causal=True,
+                      packed=True), MIXED)
+        for heads, heads_kv in ((8, 8), (8, 2))
+    ),
+    Other("latent decode (MLA), 16 heads, 64 x 4,096 keys",
+          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only="Modular"),
+)  # fmt: skip
+
+
+def offered(column: Column, problem: Family | Other) -> bool:
+    """Whether a column says anything of its own.
+
+    FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
+    there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
+    """
+    if isinstance(problem, Other) and problem.only not in ("", column.runner):
+        return False
+    if column.changes:
+        return problem.name in SPILLING[column.clc]
+    if column.clc:
+        if isinstance(problem, Other):
+            grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
+            return bool(grouped) and not column.one_cta
+        paired = problem.dims == (256, 256)
+        return problem.causal and problem.dims != (512, 512) and column.one_cta == paired
+    if column.name == SPLIT:
+        return isinstance(problem, Other) and problem.problem.page > 0
+    if column.name != ONE_CTA:
+        return True
+    if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):
+        return False
+    return not problem.causal or problem.dims == (256, 256)
+
+
+def moved_bytes(other: Other) -> int:
+    """Bytes that must come from memory and go to it: q, k, v and O once."""
+    if not other.lengths:
+        found = other.problem.bytes()
+        if other.problem.group == "latent":  # its values are the first columns of its keys
+            found -= other.problem.batch * other.problem.seqlen_k * other.problem.head_dim_v * 2
+        return found
+    return sum(
+        replace(other.problem, batch=1, seqlen_q=n, seqlen_k=n).bytes() for n in other.lengths
+    )
