@@ -44,4 +44,4 @@ def load_slice(ctx: AttentionContext, piece: CtaSlice, tile: Int32, place: LoadP
         load_key_chunks(ctx.spec, piece, where, smem, mbar)
 
     first = ctx.work.key_tile(tile) * ctx.spec.config.BN + piece.first_row
-    load_boxes(ctx, first, piece.rows, load)
+    load_boxes(ctx, first, piece.rows, piece.chunks, load)

@@ -15,6 +15,7 @@ from cutlass import Int32, Int64, cute
 from ..device.ids import lane_index
 from ..device.memory import gmem
 from ..device.registers import DEVICE
+from ..plan.memory.chunks import ColumnChunks
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import AttentionContext
 
@@ -25,19 +26,28 @@ LoadBox = Callable[[Int32 | int, tuple[Int32, Int32, Int32]], None]
 """Called with the row of a box in its tile, and (row, head, batch) in the map."""
 
 
-def load_boxes(ctx: AttentionContext, first: Int32, num_rows: int, load: LoadBox) -> None:
+def load_boxes(
+    ctx: AttentionContext, first: Int32, num_rows: int, chunks: ColumnChunks, load: LoadBox
+) -> None:
     """Call ``load(row in the tile, (row, head, batch) in the map)`` for each box of a tile.
 
     Args:
         ctx: the CTA.
         first: first key of the tile in its sequence.
         num_rows: keys of the tile.
-        load: issues the copies of one box.
+        chunks: its columns.
+        load: issues the copies of one box, one for each chunk.
     """
-    if ctx.spec.reads_pages_ahead and key_box(ctx.spec, num_rows)[1] < num_rows:
+    box_rows = key_box(ctx.spec, num_rows)[1]
+    if ctx.spec.reads_pages_ahead and box_rows < num_rows:
         load_pages(ctx, first, num_rows, load)
     else:
-        for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+        turn = chunks.boxes_in_a_row(num_rows // box_rows)
+
+        def visit(row: Int32 | int, key: Int32) -> None:
+            load(row, place_in_map(ctx, key))
+
+        for_each_box(ctx, first, num_rows, visit, turn)
 
 
 @cute.jit
@@ -63,15 +73,22 @@ def for_each_box(
     first: Int32,
     num_rows: cutlass.Constexpr[int],
     visit: cutlass.Constexpr,
+    in_a_row: cutlass.Constexpr[int] = 1,
 ) -> None:
-    """Call ``visit(row in the tile, key in the sequence)`` for the first row of each box."""
+    """Call ``visit(row in the tile, key in the sequence)`` for the first row of each box.
+
+    ``in_a_row`` of them follow one another in each turn of a loop.
+    """
     box_rows = key_box(ctx.spec, num_rows)[1]
     if cutlass.const_expr(box_rows == num_rows):
         visit(0, first)
-    else:
-        # A loop that stays one: unrolled, it would hold the pages of all boxes in registers.
-        for row in cutlass.range(0, num_rows, box_rows, unroll=1):
+    elif cutlass.const_expr(in_a_row * box_rows == num_rows):
+        for row in cutlass.range_constexpr(0, num_rows, box_rows):
             visit(row, first + row)
+    else:
+        for row in cutlass.range(0, num_rows, in_a_row * box_rows, unroll=1):
+            for more in cutlass.range_constexpr(0, in_a_row * box_rows, box_rows):
+                visit(row + more, first + row + more)
 
 
 def place_in_map(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int32]:

@@ -8,10 +8,16 @@ differs, tensor map.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..config.sm90_config import SM90Config
+
+COPIES_IN_A_ROW: Final = 16
+"""Copies of a tile that follow one another in the code, not in turns of a loop. A copy holds its
+uniform registers until it begins; in a loop the next one, which writes the same, waits for that.
+Sixteen are those of K of 128 keys over pages of 16, of two chunks. More lengthen the code only."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,11 @@ class ColumnChunks:
     def starts(self) -> range:
         """First column of each chunk."""
         return range(self.first, self.first + self.columns, self.width)
+
+    def boxes_in_a_row(self, boxes: int) -> int:
+        """Return how many of a tile's boxes of rows are copied in a row: a divisor of ``boxes``."""
+        most = max(1, COPIES_IN_A_ROW // len(self.starts))
+        return max(count for count in range(1, boxes + 1) if boxes % count == 0 and count <= most)
 
 
 def depth_chunks(

@@ -167,3 +167,16 @@ def test_pages_of_a_key_tile_are_looked_up_together(spec: KernelSpec | Depth512S
         most = max(most, copies)
     columns = spec.config.depth + spec.config.v_cols_per_cta()
     assert most >= columns // spec.config.swizzle_elems
+
+
+@pytest.mark.parametrize("page", [16, 64])
+def test_copies_of_a_tiles_pages_are_no_loop(page: int) -> None:
+    """Each has uniform registers of its own: in a loop it would wait for those of the one before."""
+    variant = Variant(used_k=True, page_size=page)
+    spec = KernelSpec.for_attention(BF16, 128, variant=variant)
+    text = "\n".join(instructions(compiled(spec).ptx))
+    blocks = re.split(r"\$\w+:", text)
+    copies = [block.count("cp.async.bulk.tensor.4d") for block in blocks]
+    of_tile = 2 * (spec.config.BN // page)
+    assert max(copies) >= of_tile
+    assert {count % of_tile for count in copies} == {0}
