@@ -15,7 +15,7 @@ from cutlass import Int32, Int64, cute
 from ..device.ids import lane_index
 from ..device.memory import gmem
 from ..device.registers import DEVICE
-from ..plan.memory.chunks import ColumnChunks
+from ..plan.memory.chunks import ColumnChunks, copies_in_a_row
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import AttentionContext
 
@@ -42,7 +42,8 @@ def load_boxes(
     if ctx.spec.reads_pages_ahead and box_rows < num_rows:
         load_pages(ctx, first, num_rows, load)
     else:
-        turn = chunks.boxes_in_a_row(num_rows // box_rows)
+        boxes, copies = num_rows // box_rows, copies_in_a_row(ctx.spec.config)
+        turn = chunks.boxes_in_a_row(boxes, copies)
 
         def visit(row: Int32 | int, key: Int32) -> None:
             load(row, place_in_map(ctx, key))

@@ -18,6 +18,8 @@ COPIES_IN_A_ROW: Final = 16
 """Copies of a tile that follow one another in the code, not in turns of a loop. A copy holds its
 uniform registers until it begins; in a loop the next one, which writes the same, waits for that.
 Sixteen are those of K of 128 keys over pages of 16, of two chunks. More lengthen the code only."""
+COPIES_BESIDE_ROPE: Final = 8
+"""Where K has rope columns besides, whose copies follow: sixteen spill a register each key tile."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,19 @@ class ColumnChunks:
         """First column of each chunk."""
         return range(self.first, self.first + self.columns, self.width)
 
-    def boxes_in_a_row(self, boxes: int) -> int:
-        """Return how many of a tile's boxes of rows are copied in a row: a divisor of ``boxes``."""
-        most = max(1, COPIES_IN_A_ROW // len(self.starts))
+    def boxes_in_a_row(self, boxes: int, copies: int) -> int:
+        """Return how many of a tile's boxes of rows are copied in a row: a divisor of ``boxes``.
+
+        ``copies`` is :func:`copies_in_a_row`, each of a chunk of a box.
+        """
+        most = max(1, copies // len(self.starts))
         return max(count for count in range(1, boxes + 1) if boxes % count == 0 and count <= most)
+
+
+def copies_in_a_row(config: FA4Config | Depth512Config | SM90Config) -> int:
+    """Return how many copies of a tile's pages follow one another in the code at most."""
+    has_rope = isinstance(config, FA4Config) and config.rope_depth() > 0
+    return COPIES_BESIDE_ROPE if has_rope else COPIES_IN_A_ROW
 
 
 def depth_chunks(
