@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMEM_LANES
 from ...plan.launch.key_splits import KeySplits
+from ...plan.launch.prompt_splits import choose_tiled_splits
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import (
     TileChoice,
@@ -21,7 +22,6 @@ from ...plan.launch.sm100_selection import (
     choose_blackwell_query_tiles,
     choose_blackwell_scheduler,
 )
-from ...plan.launch.sm100_splits import choose_blackwell_splits
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
@@ -82,8 +82,10 @@ def _specified_sm100(
         spec = _with_query_tiles(spec, tiles.num_qo)
     if posed.features.num_splits is None and posed.num_qo is None:
         # With either given, the results must not depend on the batch.
-        splits = choose_blackwell_splits(spec, posed.sizes, posed.sms)
-    keys, joined = splits or (None, None)
+        tiles, splits = choose_tiled_splits(spec, tiles, posed.sizes, posed.sms)
+        if tiles is not None and isinstance(spec, KernelSpec):
+            spec = _with_query_tiles(spec, tiles.num_qo)
+    keys, joined = (splits.key_splits, splits.joined) if splits else (None, None)
     if posed.features.scheduler is None and (keys is None or keys.num_splits == 1):
         taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)

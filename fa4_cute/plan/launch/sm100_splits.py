@@ -2,11 +2,12 @@
 
 A step of decoding has a CTA for every key/value head, a prompt of few heads one for every query
 tile: often fewer than SMs. Then keys are split until CTAs fill the device, as long as putting the
-partial results together costs less than that saves. The CTAs of a cluster exchange them through
+partial results together costs less than that saves. How many Q tiles the CTAs of a prompt have then
+is chosen with the splits (``prompt_splits``). The CTAs of a cluster exchange them through
 shared memory, but start together, in one GPC: of clusters of four or eight fewer run at once than
 SMs would hold (``plan.facts.clusters``). Any number goes through a workspace, from where the last
 CTA of a query tile reads them, or a launch that combines, which takes longer the more rows there
-are. CTA pairs have that launch only.
+are. CTA pairs, and CTAs with two Q tiles, have that launch only.
 
 All cycles are predictions for a B200 (``plan.config.predicted.DECODING``), medians over what is not
 known of it, where those of query tiles are means. Sizes are those that the host knows: of a cache,
@@ -21,7 +22,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..config.config import FA4Config
-from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
+from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, PREDICTED
 from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, predicted_of
 from ..config.reduce_scatter import ReduceScatterPlan
 from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
@@ -32,7 +33,7 @@ from ..spec.combine_spec import MAX_SPLITS
 from ..spec.variant import Partition, Variant
 from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
-from .sm100_selection import CLEAR, BlackwellSpec, QueryTileLoad, is_empty
+from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
 from .tiles import TileShape
 
@@ -44,22 +45,22 @@ LEAST_KEYS: Final = 1024
 """Fewer keys than this are not worth a CTA of their own."""
 SPLIT_KEYS: Final = 2 * LEAST_KEYS
 """From so many keys on they may be split."""
-PROMPT_DEPTH: Final = 128
-"""Head dimension up to which prompts in 16 bits are split. Costs are those of steps of decoding;
-of other kernels no prompts were executed beside them."""
 FEW_QUERIES: Final = TMEM_LANES
 """Queries up to which keys of kernels with rope columns are split like those of a step of decoding,
-also where the heads of a group make several query tiles of them: a chunk of a prompt, over pages
-and with fp8 operands, too."""
+also where the heads of a group make several query tiles of them, and more than places."""
 FEW_SPLITS: Final = 8
 """Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
 
 class BlackwellSplits(NamedTuple):
-    """The decision: how many splits, and where they meet; None: the rules say that."""
+    """The decision: how many splits, and where they meet; None: the rules say that.
+
+    ``cycles`` are what the launch is predicted to take.
+    """
 
     key_splits: KeySplits
     joined: SplitChoice | None
+    cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -174,12 +175,10 @@ def choose_blackwell_splits(
 ) -> BlackwellSplits | None:
     """Return into how many splits the keys of a call fall that leaves it open; None: no choice.
 
-    Only two kinds of launches have predictions, with one Q tile to a CTA, or pairs. Steps of
-    decoding have all rows of a head in one query tile, or, beside rope columns, few queries, and a
-    mask that shows whole sequences.
-    Prompts have fewer query tiles than places, 16 bits, lengths that the host knows, and no changes
-    of scores. They are split where predictions differ clearly, since those with a mask are not
-    exact.
+    Two kinds of launches have predictions. Steps of decoding have all rows of a head in one query
+    tile, or, beside rope columns, few queries, and a mask that shows whole sequences.
+    Prompts, whole or in chunks over a cache, have fewer query tiles than places. They are split
+    where predictions differ clearly, since those with a mask are not exact.
 
     Keys whose scores are changed cost no less than others, and nothing else of a step does: splits
     that pay for others pay for them, too, and more of them than are chosen might.
@@ -191,7 +190,7 @@ def choose_blackwell_splits(
     load = SplitLoad.of(spec, sizes, num_sms, row)
     units, worth = load.tiles.units, WORTH
     if sizes.seqlen_q > _queries_of_step(spec):
-        if units > load.tiles.places or not _is_known_prompt(spec):
+        if units > load.tiles.places:
             return None
         worth = CLEAR
     if sizes.seqlen_k < SPLIT_KEYS:
@@ -205,9 +204,9 @@ def choose_blackwell_splits(
         best = least
     words = ChoiceWords(_changes_scores(spec.variant), spec.cluster_size * units)
     if cycles[best] > worth * cycles[1]:
-        return BlackwellSplits(KeySplits(1, words.of_whole(cycles)), None)
+        return BlackwellSplits(KeySplits(1, words.of_whole(cycles)), None, cycles[1])
     reason = words.of_split(cycles, best, gives_all_as_many=best in even)
-    return BlackwellSplits(KeySplits(best, reason), load.joined(best, found[best]))
+    return BlackwellSplits(KeySplits(best, reason), load.joined(best, found[best]), cycles[best])
 
 
 @dataclass(frozen=True)
@@ -254,7 +253,7 @@ def cycles_of_last(
     It is 0 where it joins none, or nothing is predicted.
     """
     row = _decoding_row_of(spec)
-    if row is None or not spec.variant.last_joins:
+    if row is None or row.last is None or not spec.variant.last_joins:
         return 0
     load = SplitLoad.of(spec, sizes, num_sms, row)
     return load.joining_cycles(num_splits, Partition.LAST)
@@ -277,30 +276,26 @@ def _queries_of_step(spec: BlackwellSpec) -> int:
     return max(positions, FEW_QUERIES) if has_rope else positions
 
 
-def _is_known_prompt(spec: BlackwellSpec) -> bool:
-    """Whether every sequence has as many queries and keys as the host counts with, scores are as
-    predicted, and splits of such kernels' prompts were executed."""
-    config, variant = spec.config, spec.variant
-    open_lengths = variant.used_k or variant.page_size or variant.ragged_q
-    depths = config.depth == spec.output_depth <= PROMPT_DEPTH
-    is_known = depths and config.qkv_dtype is not DType.FP8_E4M3
-    return is_known and not (open_lengths or _changes_scores(variant))
-
-
 def _changes_scores(variant: Variant) -> bool:
     """Whether something is done to scores besides the scale."""
     return variant.score_mod is not None or variant.sink or variant.token_scales
 
 
 def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
-    """Return the predictions for a kernel whose CTAs have a query tile each, or None."""
+    """Return the predictions for a kernel with a CTA or pair for every query tile, or None."""
     config, variant = spec.config, spec.variant
     whole = replace(variant, partition=Partition.NONE, num_partitions=Variant().num_partitions)
     cache = replace(whole, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False)
     known = replace(cache, score_mod=None, sink=False, token_scales=False) == Variant()
     if not known or variant.mask not in (NULL, CAUSAL):
         return None
-    if isinstance(config, FA4Config) and config.num_qo != 1:
+    if isinstance(config, FA4Config) and config.pair_cta:
         return None
     kernel = "1q" if isinstance(config, FA4Config) else "pair"
-    return predicted_of(DECODING, kernel, config.qkv_dtype, config.depth, spec.output_depth)
+    of = config.qkv_dtype, config.depth, spec.output_depth
+    row = predicted_of(DECODING, kernel, *of)
+    if row is None or not isinstance(config, FA4Config) or config.num_qo == 1:
+        return row
+    # Two Q tiles take part in prompts only, and only a launch puts their splits together.
+    taken = predicted_of(PREDICTED if variant.causal else UNMASKED, "2q", *of)
+    return row._replace(kernel="2q", tile=taken.tile, exchange=(), last=None) if taken else None

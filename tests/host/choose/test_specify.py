@@ -11,6 +11,7 @@ import fa4_cute
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
+from fa4_cute.plan.masks.masks import SlidingWindowMask
 from fa4_cute.plan.spec.variant import Scheduler
 
 STEP = Problem("bf16", 1, 1, 65536, 8, 2, 128, 128, arch="sm_90a")
@@ -66,8 +67,7 @@ def test_blackwell_leaves_other_keys_whole() -> None:
         {"num_qo": 2},
         {"features": Features(num_splits=1)},
         {"features": Features(ragged_k=True)},
-        {"seqlen_q": 512, "dtype": "fp8_e4m3"},
-        {"seqlen_q": 512, "head_dim": 256, "head_dim_v": 256},
+        {"seqlen_q": 512, "features": Features(mask=SlidingWindowMask(255, 0))},
         {"seqlen_k": 0},
     ):
         found = decoding(**{"arch": "sm_100a", **change})
@@ -78,10 +78,9 @@ def test_blackwell_leaves_other_keys_whole() -> None:
 @pytest.mark.parametrize(
     ("change", "ctas"),
     [
-        ({"dtype": "fp8_e4m3", "seqlen_q": 256}, 32),
-        ({"head_dim": 192, "head_dim_v": 128, "seqlen_q": 256}, 32),
-        ({"head_dim": 256, "seqlen_q": 256}, 32),
-        ({"softcap": 30.0, "seqlen_q": 256, "page_size": 64}, 32),
+        ({"seqlen_q": 256, "ragged_k": True}, 32),
+        ({"seqlen_q": 256, "ragged_k": True, "dtype": "fp8_e4m3"}, 32),
+        ({"seqlen_q": 256, "ragged_k": True, "head_dim": 256}, 32),
     ],
 )
 def test_explain_says_where_keys_stay_whole_for_want_of_a_prediction(

@@ -16,6 +16,7 @@ from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import EXCHANGED, Costs, DecodingRow
 from fa4_cute.plan.config.reduce_scatter import ReduceScatterPlan
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import SlidingWindowMask
 from fa4_cute.plan.launch.key_splits import WORTH
 from fa4_cute.plan.launch.sm100_selection import QueryTileLoad
 from fa4_cute.plan.launch.sm100_splits import CLUSTERED, SplitLoad, place_of
@@ -108,19 +109,62 @@ def test_prompts_of_few_ctas_are_split(
         {"batch": 4},
         {"num_qo": 1},
         {"features": Features(num_splits=1)},
-        {"features": Features(ragged_q=True)},
-        {"features": Features(used_k=True)},
-        {"features": Features(used_k=True, page_size=128)},
-        {"features": Features(sink=True)},
+        {"features": Features(ragged_q=True, ragged_k=True)},
         {"features": Features(scheduler=Scheduler.PERSISTENT)},
-        {"dtype": "fp8_e4m3"},
-        {"head_dim": 192, "head_dim_v": 128},
+        {"features": Features(mask=SlidingWindowMask(1023, 0))},
+        {"pair_cta": True},
+        {"num_q_heads": 148, "num_kv_heads": 148},
     ],
 )
 def test_other_prompts_are_whole(changes: dict[str, Any]) -> None:
     found = chosen(PROMPT, **changes)
     assert (found.num_splits, found.split) == (1, None)
     assert not found.spec.variant.splits_keys
+
+
+CHUNK = Problem(
+    "bf16", 1, 512, 16384, 8, 1, 128, 128, causal=True,
+    features=Features(used_k=True, page_size=64, ragged_q=True),
+)  # fmt: skip
+"""32 CTAs with one Q tile, on 148 SMs, or 16 with two."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_qo", "count"),
+    [
+        ({}, 2, 9),
+        ({"features": Features()}, 2, 9),
+        ({"dtype": "fp8_e4m3"}, 2, 9),
+        ({"head_dim": 64, "head_dim_v": 64}, 2, 9),
+        ({"head_dim": 192}, 1, 4),
+        ({"head_dim": 192, "dtype": "fp8_e4m3"}, 2, 9),
+        ({"head_dim": 256, "head_dim_v": 256}, None, 4),
+        ({"head_dim": 512, "head_dim_v": 512}, None, 2),
+        ({"features": Features(used_k=True, score_mod=ScoreMod("cap", "digest"), sink=True)}, 2, 9),
+    ],
+)
+def test_chunks_of_prompts_over_a_cache_are_split(
+    changes: dict[str, Any], num_qo: int | None, count: int
+) -> None:
+    found = chosen(CHUNK, **changes)
+    assert getattr(found.spec.config, "num_qo", None) == num_qo
+    assert found.num_splits == count
+    assert found.spec.variant.partition is WORKSPACE
+
+
+def test_q_tiles_of_split_prompts_are_chosen_with_their_splits() -> None:
+    found = chosen(CHUNK)
+    assert found.query_tiles is not None
+    assert found.query_tiles.text.startswith(
+        "two Q tiles per CTA: predicted for a B200 with split keys are "
+    )
+    # Whole, as many rows give more SMs work with one Q tile to a CTA.
+    whole = chosen(CHUNK, features=replace(CHUNK.features, num_splits=1))
+    assert (whole.spec.config.num_qo, whole.query_tiles.num_qo) == (1, 1)
+    # A few splits of one Q tile meet in a cluster, those of two in a workspace only.
+    assert chosen(PROMPT).spec.config.num_qo == 1
+    for asked in (1, 2):
+        assert chosen(CHUNK, num_qo=asked).num_splits == 1
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
@@ -130,9 +174,6 @@ def test_few_queries_beside_rope_columns_are_split_like_steps(dtype: str) -> Non
     for features in (Features(), Features(used_k=True, page_size=64, ragged_q=True)):
         found = chosen(few, head_dim=192, features=features)
         assert (found.num_splits, found.spec.config.BM_eff()) == (16, 32)
-        assert chosen(few, head_dim=192, seqlen_q=129, features=features).num_splits == 1
-    # With as many columns of V prompts of open lengths are not.
-    assert chosen(few, features=Features(used_k=True, page_size=64)).num_splits == 1
 
 
 MODIFIED = ScoreMod("soft cap", "digest")
@@ -168,7 +209,7 @@ def test_changes_of_scores_leave_the_choice_as_it_is_and_explain_says_so() -> No
         assert found.num_splits == plain.num_splits > 2
         assert found.key_splits is not None
         assert "of scores that nothing changes" in found.key_splits.text
-        assert chosen(PROMPT, features=features).num_splits == 1
+        assert chosen(PROMPT, features=features).num_splits == chosen(PROMPT).num_splits == 2
     assert plain.key_splits is not None
     assert "nothing changes" not in plain.key_splits.text
 
