@@ -171,7 +171,7 @@ def test_pages_of_a_key_tile_are_looked_up_together(spec: KernelSpec | Depth512S
 
 @pytest.mark.parametrize("page", [16, 64])
 def test_copies_of_a_tiles_pages_are_no_loop(page: int) -> None:
-    """Each has uniform registers of its own: in a loop it would wait for those of the one before."""
+    """Each has uniform registers of its own, which in a loop the one before would still hold."""
     variant = Variant(used_k=True, page_size=page)
     spec = KernelSpec.for_attention(BF16, 128, variant=variant)
     text = "\n".join(instructions(compiled(spec).ptx))
