@@ -39,16 +39,16 @@ def load_boxes(
         load: issues the copies of one box, one for each chunk.
     """
     box_rows = key_box(ctx.spec, num_rows)[1]
-    if ctx.spec.reads_pages_ahead and box_rows < num_rows:
-        load_pages(ctx, first, num_rows, load)
-    else:
-        boxes, copies = num_rows // box_rows, copies_in_a_row(ctx.spec.config)
-        turn = chunks.boxes_in_a_row(boxes, copies)
+    boxes, copies = num_rows // box_rows, copies_in_a_row(ctx.spec.config)
+    in_a_row = chunks.boxes_in_a_row(boxes, copies)
+    if ctx.spec.reads_pages_ahead and boxes > 1:
+        load_pages(ctx, first, num_rows, load, in_a_row)
+        return
 
-        def visit(row: Int32 | int, key: Int32) -> None:
-            load(row, place_in_map(ctx, key))
+    def visit(row: Int32 | int, key: Int32) -> None:
+        load(row, place_in_map(ctx, key))
 
-        for_each_box(ctx, first, num_rows, visit, turn)
+    for_each_box(ctx, first, num_rows, visit, in_a_row)
 
 
 @cute.jit
@@ -57,15 +57,22 @@ def load_pages(
     first: Int32,
     num_rows: cutlass.Constexpr[int],
     load: cutlass.Constexpr,
+    in_a_row: cutlass.Constexpr[int],
 ) -> None:
-    """Call ``load`` for each box of a tile; the table is read two boxes ahead of the copies."""
+    """Call ``load`` for each box of a tile; the table is read two boxes ahead of the copies.
+
+    ``in_a_row`` boxes follow one another in each turn of a loop.
+    """
     size = key_box(ctx.spec, num_rows)[1]
     page, after = page_of_key(ctx, first), page_of_key(ctx, first + size)
-    for row in cutlass.range(0, num_rows, size, unroll=1):
-        ahead = page_of_key(ctx, first + row + 2 * size)
-        key = first + row
-        load(row, (key % ctx.spec.variant.page_size, ctx.work.kv_head, page))
-        page, after = after, ahead
+    for turn in cutlass.range(0, num_rows, in_a_row * size, unroll=1):
+        for more in cutlass.range_constexpr(0, in_a_row * size, size):
+            row = turn + more
+            # After the last boxes of a tile the answers are not used.
+            ahead = page_of_key(ctx, first + row + 2 * size)
+            key = first + row
+            load(row, (key % ctx.spec.variant.page_size, ctx.work.kv_head, page))
+            page, after = after, ahead
 
 
 @cute.jit
@@ -83,13 +90,10 @@ def for_each_box(
     box_rows = key_box(ctx.spec, num_rows)[1]
     if cutlass.const_expr(box_rows == num_rows):
         visit(0, first)
-    elif cutlass.const_expr(in_a_row * box_rows == num_rows):
-        for row in cutlass.range_constexpr(0, num_rows, box_rows):
-            visit(row, first + row)
     else:
-        for row in cutlass.range(0, num_rows, in_a_row * box_rows, unroll=1):
+        for turn in cutlass.range(0, num_rows, in_a_row * box_rows, unroll=1):
             for more in cutlass.range_constexpr(0, in_a_row * box_rows, box_rows):
-                visit(row + more, first + row + more)
+                visit(turn + more, first + turn + more)
 
 
 def place_in_map(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int32]:
