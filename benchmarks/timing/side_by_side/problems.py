@@ -82,7 +82,7 @@ class Other:
 MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
 STEP: Final = Problem("paged", 1, 1, 1, 32, 8, 128, 128)
 STEPS: Final = (
-    ("32/8 heads", STEP, ((64, 4096), (16, 16384), (4, 32768)), (64, 128)),
+    ("32/8 heads", STEP, ((64, 4096), (16, 16384), (4, 32768)), (16, 64, 128)),
     ("16/4 heads of 192/128", replace(STEP, heads=16, heads_kv=4, head_dim=192),
      ((64, 4096), (16, 8192), (4, 16384)), (64,)),
     ("16/4 heads of 256", replace(STEP, heads=16, heads_kv=4, head_dim=256, head_dim_v=256),
@@ -90,11 +90,26 @@ STEPS: Final = (
     ("32/8 heads, fp8", replace(STEP, dtype="fp8"), ((4, 16384),), (64,)),
 )  # fmt: skip
 """Steps of decoding by their names: a sequence of one, sequences and their keys, and pages."""
+CHUNK: Final = Problem("paged", 1, 512, 16384, 8, 1, 128, 128, causal=True)
+CHUNKS: Final = (
+    ("512 on 16,384 keys, 8/1 heads", CHUNK, (16, 64)),
+    ("512 on 16,384 keys, 8/1 heads of 64", replace(CHUNK, head_dim=64, head_dim_v=64), (64,)),
+    ("512 on 16,384 keys, 8/1 heads of 256",
+     replace(CHUNK, head_dim=256, head_dim_v=256), (64,)),
+    ("512 on 16,384 keys, 8/1 heads, fp8", replace(CHUNK, dtype="fp8"), (64,)),
+    ("4 x 64 on 8,192 keys, 32/8 heads",
+     replace(CHUNK, batch=4, seqlen_q=64, seqlen_k=8192, heads=32, heads_kv=8), (64,)),
+)  # fmt: skip
+"""Chunks of prompts, and drafts, over a cache: few query tiles of many keys, nearly as many each."""
 OTHERS: Final = (
     *(
         Other(f"decode, {name}, {batch} x {length:,} keys, pages of {page}",
               replace(step, batch=batch, seqlen_k=length, page=page))
         for name, step, sizes, pages in STEPS for batch, length in sizes for page in pages
+    ),
+    *(
+        Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page))
+        for name, chunk, pages in CHUNKS for page in pages
     ),
     *(
         Other(f"packed 4,096 to 256, {heads}/{heads_kv} heads, causal",

@@ -157,11 +157,12 @@ def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[in
 def busiest(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
     """Clusters that stand for a launch executed as it is: one that has most query tiles.
 
-    With a mask those of `sampled`. CTAs that go back and forth begin with the last one in every
-    other round, so that it has one tile more than the first where such a round is not full.
+    With a mask those of `sampled`; of chunks over pages, whose query tiles see nearly as many keys,
+    the first one. CTAs that go back and forth begin with the last one in every other round, so that
+    it has one tile more than the first where such a round is not full.
     """
     if problem.causal:
-        return sampled(request, problem, column)
+        return [0] if problem.page else sampled(request, problem, column)
     count = clusters(request)
     rounds, rest = divmod(tiles_in_turns(column, problem), count)
     return [count - 1 if rest and rounds % 2 else 0]
