@@ -39,7 +39,8 @@ def load_boxes(
         load: issues the copies of one box, one for each chunk.
     """
     box_rows = key_box(ctx.spec, num_rows)[1]
-    boxes, copies = num_rows // box_rows, copies_in_a_row(ctx.spec.config)
+    boxes, has_scales = num_rows // box_rows, ctx.spec.variant.token_scales
+    copies = copies_in_a_row(ctx.spec.config, token_scales=has_scales)
     in_a_row = chunks.boxes_in_a_row(boxes, copies)
     if ctx.spec.reads_pages_ahead and boxes > 1:
         load_pages(ctx, first, num_rows, load, in_a_row)

@@ -18,8 +18,11 @@ COPIES_IN_A_ROW: Final = 16
 """Copies of a tile that follow one another in the code, not in turns of a loop. A copy holds its
 uniform registers until it begins; in a loop the next one, which writes the same, waits for that.
 Sixteen are those of K of 128 keys over pages of 16, of two chunks. More lengthen the code only."""
-COPIES_BESIDE_ROPE: Final = 8
-"""Where K has rope columns besides, whose copies follow: sixteen spill a register each key tile."""
+FEW_COPIES: Final = 8
+"""Where K has rope columns besides, whose copies follow, and on Hopper, whose load warp has fewer
+registers: sixteen spill there."""
+FEWEST_COPIES: Final = 4
+"""On Hopper where scales per token are loaded besides."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,14 @@ class ColumnChunks:
         return max(count for count in range(1, boxes + 1) if boxes % count == 0 and count <= most)
 
 
-def copies_in_a_row(config: FA4Config | Depth512Config | SM90Config) -> int:
+def copies_in_a_row(
+    config: FA4Config | Depth512Config | SM90Config, *, token_scales: bool = False
+) -> int:
     """Return how many copies of a tile's pages follow one another in the code at most."""
+    if isinstance(config, SM90Config):
+        return FEWEST_COPIES if token_scales else FEW_COPIES
     has_rope = isinstance(config, FA4Config) and config.rope_depth() > 0
-    return COPIES_BESIDE_ROPE if has_rope else COPIES_IN_A_ROW
+    return FEW_COPIES if has_rope else COPIES_IN_A_ROW
 
 
 def depth_chunks(

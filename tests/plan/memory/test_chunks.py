@@ -13,6 +13,7 @@ from fa4_cute.plan.memory.chunks import (
     depth_chunks,
     value_chunks,
 )
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 
 
 @given(st.integers(1, 16), st.integers(1, 64), st.integers(1, 32))
@@ -34,7 +35,9 @@ def test_all_pages_of_16_of_a_key_tile_are_copied_in_a_row() -> None:
         assert chunks.boxes_in_a_row(boxes, copies_in_a_row(config)) == boxes
 
 
-def test_rope_columns_leave_half_as_many() -> None:
+def test_rope_columns_and_hopper_leave_half_as_many() -> None:
     config = FA4Config.for_attention(DType.BF16, 192, ov_depth=128)
     assert copies_in_a_row(config) == 8
     assert depth_chunks(config, 0).boxes_in_a_row(config.BN // 16, 8) == 4
+    hopper = SM90Spec.for_attention(DType.BF16, 128).config
+    assert [copies_in_a_row(hopper, token_scales=scales) for scales in (False, True)] == [8, 4]
