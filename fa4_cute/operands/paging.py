@@ -15,6 +15,7 @@ from cutlass import Int32, Int64, cute
 from ..device.ids import lane_index
 from ..device.memory import gmem
 from ..device.registers import DEVICE
+from ..plan.masks.masks import terms
 from ..plan.memory.chunks import ColumnChunks, copies_in_a_row
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import AttentionContext
@@ -39,8 +40,9 @@ def load_boxes(
         load: issues the copies of one box, one for each chunk.
     """
     box_rows = key_box(ctx.spec, num_rows)[1]
-    boxes, has_scales = num_rows // box_rows, ctx.spec.variant.token_scales
-    copies = copies_in_a_row(ctx.spec.config, token_scales=has_scales)
+    boxes, variant = num_rows // box_rows, ctx.spec.variant
+    is_laden = variant.token_scales or len(terms(variant.mask)) > 1
+    copies = copies_in_a_row(ctx.spec.config, is_laden=is_laden)
     in_a_row = chunks.boxes_in_a_row(boxes, copies)
     if ctx.spec.reads_pages_ahead and boxes > 1:
         load_pages(ctx, first, num_rows, load, in_a_row)

@@ -22,7 +22,7 @@ FEW_COPIES: Final = 8
 """Where K has rope columns besides, whose copies follow, and on Hopper, whose load warp has fewer
 registers: sixteen spill there."""
 FEWEST_COPIES: Final = 4
-"""On Hopper where scales per token are loaded besides."""
+"""On Hopper where the load warp has scales per token or a mask of several terms besides."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,14 @@ class ColumnChunks:
 
 
 def copies_in_a_row(
-    config: FA4Config | Depth512Config | SM90Config, *, token_scales: bool = False
+    config: FA4Config | Depth512Config | SM90Config, *, is_laden: bool = False
 ) -> int:
-    """Return how many copies of a tile's pages follow one another in the code at most."""
+    """Return how many copies of a tile's pages follow one another in the code at most.
+
+    ``is_laden`` says that keys have scales per token, or the mask several terms.
+    """
     if isinstance(config, SM90Config):
-        return FEWEST_COPIES if token_scales else FEW_COPIES
+        return FEWEST_COPIES if is_laden else FEW_COPIES
     has_rope = isinstance(config, FA4Config) and config.rope_depth() > 0
     return FEW_COPIES if has_rope else COPIES_IN_A_ROW
 

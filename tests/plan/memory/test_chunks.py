@@ -40,4 +40,4 @@ def test_rope_columns_and_hopper_leave_half_as_many() -> None:
     assert copies_in_a_row(config) == 8
     assert depth_chunks(config, 0).boxes_in_a_row(config.BN // 16, 8) == 4
     hopper = SM90Spec.for_attention(DType.BF16, 128).config
-    assert [copies_in_a_row(hopper, token_scales=scales) for scales in (False, True)] == [8, 4]
+    assert [copies_in_a_row(hopper, is_laden=more) for more in (False, True)] == [8, 4]
