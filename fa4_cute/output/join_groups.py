@@ -47,7 +47,7 @@ def join_groups(
 
     The group's last P V must have been waited for: the columns written here held its P.
     """
-    exchange = _through_smem if ctx.spec.config.joins_in_smem else _through_s
+    exchange = exchange_in_smem if ctx.spec.config.joins_in_smem else exchange_in_s
     theirs = exchange(ctx, row, [row_max, row_sum])
     # In the order of the chains, so that the rounding does not depend on who computes.
     both = [(row_max, row_sum), tuple(theirs)]
@@ -60,7 +60,7 @@ def join_groups(
     return JoinedRow(top, sum0 * weights[0] + sum1 * weights[1], weights)
 
 
-def _through_s(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list[Float32]:
+def exchange_in_s(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list[Float32]:
     """Exchange values by the first columns of S."""
     place = ctx.columns.borrow_s_for_lse
     tmem.store(lane_address(ctx.tmem, place(row.chain).start), mine)
@@ -72,7 +72,7 @@ def _through_s(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list
     return tmem.wait_loads(tmem.load(lane_address(ctx.tmem, other.start), other.size))
 
 
-def _through_smem(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list[Float32]:
+def exchange_in_smem(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list[Float32]:
     """Exchange values by shared memory: maxima where factors are, sums behind them.
 
     The next query tile's factors and values overwrite them no sooner than P V of its first key tile

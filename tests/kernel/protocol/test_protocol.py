@@ -103,24 +103,34 @@ Rewrite = Callable[[str], str]
 MUTATED = {
     "2q": dense(300, 700, 128, causal=True, growth=0.02),
     "1q": one_q(100, 700, 128, causal=True, growth=0.02),
+    "1q-persistent": replace(
+        one_q(300, 700, 128, growth=0.02), features=frozenset({"persistent", "causal"})
+    ),
     "pair_cta": pair_cta(600, 700, 128, causal=True, growth=0.02),
     "d512": dense(100, 1100, 512, causal=True, growth=0.02),
 }
-COMMON = (r"tcgen05\.wait::st\.sync\.aligned;", r"fence\.proxy\.async\.shared::cta;")
+COMMON = (r"tcgen05\.wait::st\.sync\.aligned;",)
+FENCE = r"fence\.proxy\.async\.shared::cta;"
+"""Before what threads wrote is stored by TMA, or multiplied."""
 STATEMENTS = {
     "2q": (
+        FENCE,
         r"bar\.sync\s+[1-3], \d+;",
         r"cp\.async\.bulk\.wait_group\.read\s+0;",
         r"tcgen05\.dealloc[^;]*;",
     ),
     # the output of each group, the exchange of row values, the end
-    "1q": tuple(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (1, 2, 3, 4)),
+    "1q": (FENCE, *(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (1, 2, 3, 4))),
+    # the exchange of row values, the end
+    "1q-persistent": tuple(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (3, 4)),
     "pair_cta": (
+        FENCE,
         r"barrier\.cluster\.wait[^;]*;",
         r"tcgen05\.dealloc[^;]*;",
         r"fence\.mbarrier_init\.release\.cluster;",
     ),
     "d512": (
+        FENCE,
         r"bar\.sync\s+\d+, \d+;",
         r"bar\.sync\s+%r\d+, 64;",
         r"cp\.async\.bulk\.wait_group\.read\s+0;",
