@@ -70,13 +70,13 @@ class Other:
 
     Attributes:
         lengths: of packed sequences.
-        only: the runner whose kernel it is, where no other has one.
+        only: the runners whose kernels it is of, where not of all.
     """
 
     name: str
     problem: Problem
     lengths: tuple[int, ...] = ()
-    only: str = ""
+    only: tuple[str, ...] = ()
 
 
 MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
@@ -90,6 +90,10 @@ STEPS: Final = (
     ("32/8 heads, fp8", replace(STEP, dtype="fp8"), ((4, 16384),), (64,)),
 )  # fmt: skip
 """Steps of decoding by their names: a sequence of one, sequences and their keys, and pages."""
+PROMPTS: Final = tuple(
+    (dim, batch, length) for dim in (128, 64) for batch, length in ((128, 64), (64, 128))
+)
+"""Head dims, sequences and their queries and keys: one key tile, and several query tiles an SM."""
 OTHERS: Final = (
     *(
         Other(f"decode, {name}, {batch} x {length:,} keys, pages of {page}",
@@ -102,8 +106,14 @@ OTHERS: Final = (
                       packed=True), MIXED)
         for heads, heads_kv in ((8, 8), (8, 2))
     ),
+    *(
+        Other(f"short prompts, {HIDDEN // dim} heads of {dim}, {batch} x {length}, all keys",
+              Problem("short", batch, length, length, HIDDEN // dim, HIDDEN // dim, dim, dim),
+              only=("fa4_cute", "FA4"))
+        for dim, batch, length in PROMPTS
+    ),
     Other("latent decode (MLA), 16 heads, 64 x 4,096 keys",
-          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only="Modular"),
+          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only=("Modular",)),
 )  # fmt: skip
 
 
@@ -113,7 +123,7 @@ def offered(column: Column, problem: Family | Other) -> bool:
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
     there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
-    if isinstance(problem, Other) and problem.only not in ("", column.runner):
+    if isinstance(problem, Other) and problem.only and column.runner not in problem.only:
         return False
     if column.changes:
         return problem.name in SPILLING[column.clc]
