@@ -221,12 +221,13 @@ class KernelSpec(CommonSpec):
 
     @property
     def decodes_briefly(self) -> bool:
-        """With fp8 operands up to head dim ``SHALLOW_DEPTH``: the softmax loops leave little of the
+        """With one Q tile, whose softmax groups find their work between two query tiles; with two, of
+        fp8 operands up to head dim ``SHALLOW_DEPTH``: the softmax loops leave little of the
         instruction cache, and what stands around them is fetched for every query tile.
         """
         config = self.config
         few = config.qkv_dtype_size == 1 and config.qk_depth <= SHALLOW_DEPTH
-        return few and config.num_qo > 1 and self.head_by_head
+        return (few or config.num_qo == 1) and self.head_by_head
 
     @property
     def masks_apart(self) -> bool:

@@ -222,6 +222,8 @@ def test_which_kernels_find_their_work_in_few_instructions(
     dtype: DType, head_dim: int, variant: Variant, briefly: bool
 ) -> None:
     assert KernelSpec.for_attention(dtype, head_dim, variant=variant).decodes_briefly is briefly
+    one = KernelSpec.for_attention(dtype, head_dim, variant=variant, num_qo=1)
+    assert one.decodes_briefly is one.head_by_head is not variant.ragged_q
 
 
 @pytest.mark.parametrize("num_qo", [1, 2])
