@@ -69,9 +69,9 @@ count, and small ones say nothing.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
   package; in 4.8.1 those for CUDA 13 write the same, as older ones did not
   ([timing_blackwell.md](timing_blackwell.md)). Compared were 48 kernels, 31 of them as machine code
-  too, and the {launches} launches of all {rows} rows of decoding, packed sequences and short prompts ({kernels}
-  kernels, hashes in `libraries.json`): {differing} differ in more than the line `.version`, so no
-  ratio moves.
+  too, and the {launches} launches of all {rows} rows of decoding, packed sequences and short
+  prompts ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than the line
+  `.version`, so no ratio moves.
 """
 
 

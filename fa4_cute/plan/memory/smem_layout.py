@@ -309,8 +309,7 @@ class AttentionSMemLayout(SMemLayout):
 
     @property
     def correction_bytes(self) -> int:
-        """One float per softmax thread, 256 with one Q tile as with two; two where groups join here.
-        """
+        """One float per softmax thread, 256 with one Q tile as with two; two where groups join."""
         return self.config.correction_floats * DType.FP32.size
 
     @property

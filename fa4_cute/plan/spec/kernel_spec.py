@@ -221,8 +221,8 @@ class KernelSpec(CommonSpec):
 
     @property
     def decodes_briefly(self) -> bool:
-        """With one Q tile, whose softmax groups find their work between two query tiles; with two, of
-        fp8 operands up to head dim ``SHALLOW_DEPTH``: the softmax loops leave little of the
+        """With one Q tile, whose softmax groups find their work between query tiles, or of fp8
+        operands up to head dim ``SHALLOW_DEPTH`` with two: the softmax loops leave little of the
         instruction cache, and what stands around them is fetched for every query tile.
         """
         config = self.config
@@ -249,8 +249,8 @@ class KernelSpec(CommonSpec):
 
     @property
     def writes_rows(self) -> bool:
-        """Where plain CTAs are persistent, but not in pairs: Q of the next query tile may come before
-        O of this one is written."""
+        """Where plain CTAs are persistent, but not in pairs: the next Q may come before O of this
+        query tile is written."""
         return self.config.writes_rows
 
     @property

@@ -261,5 +261,6 @@ def test_one_q_tile_of_head_dim_64_takes_no_more_keys_than_a_thread_holds_scores
     dtype: DType
 ) -> None:
     """With 192, the code of both softmax groups does not fit the instruction cache."""
-    for head_dim, keys in ((16, 128), (64, 128), (80, 128), (128, 128)):
-        assert KernelSpec.for_attention(dtype, head_dim, num_qo=1).config.BN == keys
+    for head_dim in (16, 64, 80, 128):
+        config = KernelSpec.for_attention(dtype, head_dim, num_qo=1).config
+        assert config.BN == 128
