@@ -48,6 +48,11 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, num_qo=1),
         featured(PERSISTENT, 128, ((20, 890), (20, 760), (20, 1010), (20, 890)), 2, num_qo=1),
     ),
+    "1q-persistent-plain": (
+        featured(ROUNDS, 128, ((300, 620),), 2, num_qo=1, sharpness=4.0),
+        featured(ROUNDS, 128, ((300, 70),), 2, num_qo=1),
+        featured(ROUNDS, 128, ((20, 890),) * 3, 2, num_qo=1),
+    ),
     "2q-pair": (
         dense(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
         dense(900, 70, 128, causal=True, pair_cta=True),
@@ -143,7 +148,8 @@ CTA, so that rows are stored one by one. The combine kernel has no synchronisati
 that could be at fault."""
 
 BASES: Final = {
-    "2q-persistent-plain": "2q-persistent", "2q-dynamic": "2q-persistent",
+    "2q-persistent-plain": "2q-persistent", "1q-persistent-plain": "1q-persistent",
+    "2q-dynamic": "2q-persistent",
     "2q-pages": "2q", "2q-rope": "2q", "2q-fp8": "2q",
     "2q-masks-apart": "2q",
     "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q", "1q-last": "1q",

@@ -85,7 +85,8 @@ class SM100AttentionSMem(SharedMemory):
                              K/V slots     fused: num_kv x (K or V tile)
         v_smem_base          V slots       split: num_kv x V tile; fused: k_smem_base
         rope_smem_base       rope buffers  fused: num_rope_bufs x k_rows x rope_depth
-        correction_smem      factors       256               float32
+        correction_smem      factors       256               float32; 1Q written row by row: 512,
+                             row maxima in the same places, and row sums behind them
         q_scale_smem         q_scale       BM, or 256 with scales per token
         k_scale_smem         k_scale       num_k_scale_bufs x BN
         answer_smem          answer        16 bytes with a dynamic scheduler

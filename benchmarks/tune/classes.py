@@ -70,7 +70,8 @@ class ProblemClass:
         causal = kind == "causal"
         if kind == "decode":
             group = DECODED[1] // DECODED[2]
-            return Problem("tune", 1, 1, keys, group, 1, self.depth, self.ov_depth)
+            dims = (self.depth, self.ov_depth)
+            return Problem("tune", 1, 1, keys, group, 1, *dims, dtype=self.dtype)
         queries = keys if causal else 256
         dims = (self.depth, self.ov_depth)
         return Problem("tune", 1, queries, keys, 1, 1, *dims, causal=causal, dtype=self.dtype)
@@ -80,7 +81,7 @@ class ProblemClass:
         dims = (self.depth, self.ov_depth)
         if cell.kind == "decode":
             batch, heads, heads_kv = DECODED
-            return Problem("tune", batch, 1, cell.keys, heads, heads_kv, *dims)
+            return Problem("tune", batch, 1, cell.keys, heads, heads_kv, *dims, dtype=self.dtype)
         heads = max(1, HIDDEN // self.depth)
         batch = max(1, TOKENS // cell.keys)
         causal = cell.kind == "causal"
@@ -121,6 +122,8 @@ CLASSES: Final = (
     _prompt("fp8 d96", "fp8", 96, 96),
     _prompt("fp8 d128", "fp8", 128, 128),
     _prompt("fp8 d192/128", "fp8", 192, 128),
+    ProblemClass("decode d64", "1q", "bf16", 64, 64, STEP, (("keys", (0, 128)), *_COMMON)),
+    ProblemClass("decode fp8 d64", "1q", "fp8", 64, 64, STEP, (("keys", (0, 128)), *_COMMON)),
     ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
     *(
         ProblemClass(f"{prefix}d{depth}", "pair", dtype, depth, depth, PROMPT, _OF_PAIRS)

@@ -1,8 +1,10 @@
 """Join of the two warp groups of a single Q tile: each has seen every other key tile.
 
 Both groups own the same rows. A thread leaves its row's maximum and sum in the first columns of its
-own S, and reads those of the other group from the same lane of the other S. From then on both know
-the same common maximum and sum, and the factor that brings each accumulator to it.
+own S, and reads those of the other group from the same lane of the other S. Where the next Q may be
+there already, whose scores overwrite both, they go through shared memory: the maximum in the place
+of the row's factor, which the correction role has read. From then on both groups know the same
+common maximum and sum, and the factor that brings each accumulator to it.
 Source: ``docs/sources.md`` section 7.
 """
 
@@ -12,12 +14,15 @@ from cutlass import Float32
 
 from ..device.lanes import lane_address
 from ..device.math.arith import exp2_hardware, max2
-from ..device.memory import tmem
+from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import JOIN
-from ..work.context import KernelContext
+from ..work.context import FACTOR_BYTES, KernelContext, factor_address
 from ..work.row import SoftmaxRow
+
+FACTORS_BYTES = NUM_CHAINS * FACTOR_BYTES
+"""From the row's maximum to its sum, in shared memory: the factors of both chains."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,8 @@ def join_groups(
 
     The group's last P V must have been waited for: the columns written here held its P.
     """
-    place = ctx.columns.borrow_s_for_lse
-    tmem.store(lane_address(ctx.tmem, place(row.chain).start), [row_max, row_sum])
-    tmem.wait_stores()
-    tmem.fence_before_thread_sync()
-    barriers.named_barrier(JOIN.number, JOIN.threads)
-    tmem.fence_after_thread_sync()
-    other = place(NUM_CHAINS - 1 - row.chain)
-    theirs = tmem.wait_loads(tmem.load(lane_address(ctx.tmem, other.start), other.size))
+    exchange = exchange_in_smem if ctx.spec.config.joins_in_smem else exchange_in_s
+    theirs = exchange(ctx, row, [row_max, row_sum])
     # In the order of the chains, so that the rounding does not depend on who computes.
     both = [(row_max, row_sum), tuple(theirs)]
     if row.chain:
@@ -59,3 +58,28 @@ def join_groups(
     top = max2(max0, max1)
     weights = tuple(exp2_hardware((own - top) * row.scale) for own in (max0, max1))
     return JoinedRow(top, sum0 * weights[0] + sum1 * weights[1], weights)
+
+
+def exchange_in_s(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list[Float32]:
+    """Exchange values by the first columns of S."""
+    place = ctx.columns.borrow_s_for_lse
+    tmem.store(lane_address(ctx.tmem, place(row.chain).start), mine)
+    tmem.wait_stores()
+    tmem.fence_before_thread_sync()
+    barriers.named_barrier(JOIN.number, JOIN.threads)
+    tmem.fence_after_thread_sync()
+    other = place(NUM_CHAINS - 1 - row.chain)
+    return tmem.wait_loads(tmem.load(lane_address(ctx.tmem, other.start), other.size))
+
+
+def exchange_in_smem(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -> list[Float32]:
+    """Exchange values by shared memory: maxima where factors are, sums behind them.
+
+    The next query tile's factors and values overwrite them no sooner than P V of its first key tile
+    is done, which waits until both groups have said "stored".
+    """
+    places = [factor_address(ctx, chain) for chain in (row.chain, NUM_CHAINS - 1 - row.chain)]
+    for i, value in enumerate(mine):
+        shared.store_f32(places[0] + i * FACTORS_BYTES, value)
+    barriers.named_barrier(JOIN.number, JOIN.threads)
+    return [shared.load_f32(places[1] + i * FACTORS_BYTES) for i in range(len(mine))]

@@ -5,8 +5,8 @@ the K/V ring as well. They are free: "P V done" follows, on the one issuing thre
 reads them (``o_chunk_smem`` of both layouts). Where O has two blocks, the first is stored while the
 MMAs of the second still run.
 
-A plain persistent CTA with two Q tiles, or pair of wide heads, writes row by row instead: the next
-Q is loaded once the last scores have read this one, rather than once O has been stored.
+A plain persistent CTA, or pair of wide heads, writes row by row instead: the next Q is loaded once
+the last scores have read this one, rather than once O has been stored.
 """
 
 from collections.abc import Callable

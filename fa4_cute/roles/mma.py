@@ -172,12 +172,14 @@ class MmaIssuer:
         """Issue S of ``chain`` from the single Q tile; each qk stage of K is free after it.
 
         The ``first`` S of a query tile overwrites row values that the softmax groups of the query
-        tile before exchanged there (``join_groups``). They had read them when they said "stored",
-        and Q came after that. So the fence follows the wait for Q, which arrives with K.
+        tile before exchanged there (``join_groups``), if they do. They had read them when they said
+        "stored", and Q came after that. So the fence follows the wait for Q, which arrives with K.
         """
+        follows_join = first and self.ctx.spec.variant.is_persistent
+        follows_join = follows_join and not self.ctx.spec.config.joins_in_smem
         for stage in range(self.qk.num_stages):
             self.k_ring.wait_k(k, stage)
-            if first and stage == 0 and self.ctx.spec.variant.is_persistent:
+            if follows_join and stage == 0:
                 tmem.fence_after_thread_sync()
             self.scores(chain, stage, k, tile)
             self.k_ring.release_k(k, stage)

@@ -46,6 +46,7 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         splitk_partitions=1 if num_qo > 1 or persistent else draw(st.sampled_from((1, 1, 2, 3, 8))),
         persistent=persistent,
         dynamic=persistent and draw(st.booleans()),
+        writes_rows=persistent and not pair and draw(st.booleans()),
     )
 
 

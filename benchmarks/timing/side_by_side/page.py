@@ -37,7 +37,8 @@ count, and small ones say nothing.
   than here; if in ours only, smaller by as much.
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
   is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
-  one another without padding.
+  one another without padding. Short prompts, of this package and FlashAttention-4 alone, have one
+  key tile and several query tiles on each SM.
 * **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM,
   chosen, or refused, so that a deviation of theirs comes back at most {amplified:g} times in what a
   key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
@@ -68,9 +69,9 @@ count, and small ones say nothing.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
   package; in 4.8.1 those for CUDA 13 write the same, as older ones did not
   ([timing_blackwell.md](timing_blackwell.md)). Compared were 48 kernels, 31 of them as machine code
-  too, and the {launches} launches of all {rows} rows of decoding and packed sequences ({kernels}
-  kernels, hashes in `libraries.json`): {differing} differ in more than the line `.version`, so no
-  ratio moves.
+  too, and the {launches} launches of all {rows} rows of decoding, packed sequences and short
+  prompts ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than the line
+  `.version`, so no ratio moves.
 """
 
 

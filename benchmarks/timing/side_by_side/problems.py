@@ -70,19 +70,22 @@ class Other:
 
     Attributes:
         lengths: of packed sequences.
-        only: the runner whose kernel it is, where no other has one.
+        only: the runners whose kernels it is of, where not of all.
     """
 
     name: str
     problem: Problem
     lengths: tuple[int, ...] = ()
-    only: str = ""
+    only: tuple[str, ...] = ()
 
 
+NEAREST: Final = ("fa4_cute", "FA4")
+"""Of others nothing was asked for short prompts, chunks over a cache and small pages."""
+SMALL_PAGE: Final = 16
 MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
 STEP: Final = Problem("paged", 1, 1, 1, 32, 8, 128, 128)
 STEPS: Final = (
-    ("32/8 heads", STEP, ((64, 4096), (16, 16384), (4, 32768)), (16, 64, 128)),
+    ("32/8 heads", STEP, ((64, 4096), (16, 16384), (4, 32768)), (SMALL_PAGE, 64, 128)),
     ("16/4 heads of 192/128", replace(STEP, heads=16, heads_kv=4, head_dim=192),
      ((64, 4096), (16, 8192), (4, 16384)), (64,)),
     ("16/4 heads of 256", replace(STEP, heads=16, heads_kv=4, head_dim=256, head_dim_v=256),
@@ -92,7 +95,7 @@ STEPS: Final = (
 """Steps of decoding by their names: a sequence of one, sequences and their keys, and pages."""
 CHUNK: Final = Problem("paged", 1, 512, 16384, 8, 1, 128, 128, causal=True)
 CHUNKS: Final = (
-    ("512 on 16,384 keys, 8/1 heads", CHUNK, (16, 64)),
+    ("512 on 16,384 keys, 8/1 heads", CHUNK, (SMALL_PAGE, 64)),
     ("512 on 16,384 keys, 8/1 heads of 64", replace(CHUNK, head_dim=64, head_dim_v=64), (64,)),
     ("512 on 16,384 keys, 8/1 heads of 256",
      replace(CHUNK, head_dim=256, head_dim_v=256), (64,)),
@@ -101,14 +104,19 @@ CHUNKS: Final = (
      replace(CHUNK, batch=4, seqlen_q=64, seqlen_k=8192, heads=32, heads_kv=8), (64,)),
 )  # fmt: skip
 """Chunks of prompts, and drafts, over a cache: few query tiles of many keys, nearly as many each."""
+PROMPTS: Final = tuple(
+    (dim, batch, length) for dim in (128, 64) for batch, length in ((128, 64), (64, 128))
+)
+"""Head dims, sequences and their queries and keys: one key tile, and several query tiles an SM."""
 OTHERS: Final = (
     *(
         Other(f"decode, {name}, {batch} x {length:,} keys, pages of {page}",
-              replace(step, batch=batch, seqlen_k=length, page=page))
+              replace(step, batch=batch, seqlen_k=length, page=page),
+              only=NEAREST if page == SMALL_PAGE else ())
         for name, step, sizes, pages in STEPS for batch, length in sizes for page in pages
     ),
     *(
-        Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page))
+        Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page), only=NEAREST)
         for name, chunk, pages in CHUNKS for page in pages
     ),
     *(
@@ -117,8 +125,14 @@ OTHERS: Final = (
                       packed=True), MIXED)
         for heads, heads_kv in ((8, 8), (8, 2))
     ),
+    *(
+        Other(f"short prompts, {HIDDEN // dim} heads of {dim}, {batch} x {length}, all keys",
+              Problem("short", batch, length, length, HIDDEN // dim, HIDDEN // dim, dim, dim),
+              only=NEAREST)
+        for dim, batch, length in PROMPTS
+    ),
     Other("latent decode (MLA), 16 heads, 64 x 4,096 keys",
-          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only="Modular"),
+          Problem("latent", 64, 1, 4096, 16, 1, 576, 512), only=("Modular",)),
 )  # fmt: skip
 
 
@@ -128,7 +142,7 @@ def offered(column: Column, problem: Family | Other) -> bool:
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
     there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
-    if isinstance(problem, Other) and problem.only not in ("", column.runner):
+    if isinstance(problem, Other) and problem.only and column.runner not in problem.only:
         return False
     if column.changes:
         return problem.name in SPILLING[column.clc]

@@ -58,7 +58,7 @@ DEALLOC: Final = NamedBarrier(
     3, "dealloc", "the softmax groups have read Tensor Memory", NUM_CHAINS * WARP_GROUP_THREADS
 )
 JOIN: Final = NamedBarrier(
-    4, "join", "both groups have deposited their row values in S", NUM_CHAINS * WARP_GROUP_THREADS
+    4, "join", "both groups have deposited their row values", NUM_CHAINS * WARP_GROUP_THREADS
 )
 WRITTEN: Final = NamedBarrier(
     5, "written", "partial results are written, or counted", NUM_CHAINS * WARP_GROUP_THREADS

@@ -119,7 +119,7 @@ def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
     rope = config.rope_depth()
     rope_size = config.rope_dtype_size if config.rope_dtype.is_valid else config.qkv_dtype_size
     q_row = config.padded_ov_depth * config.qkv_dtype_size + rope * rope_size
-    correction = (2 if config.num_qo == 1 else 1) * config.correction_smem_elements() * 4
+    correction = config.correction_floats * 4
     scales = config.num_q_scales + config.num_own_scale_bufs * config.BN
     scale = scales * config.scale_dtype_size
     q_bytes = config.BM * q_row

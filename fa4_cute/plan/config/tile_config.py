@@ -53,6 +53,7 @@ class FA4TileConfig(OperandConfig):
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         persistent: a CTA takes one query tile after the other.
         dynamic: it takes those of CTAs that have not started.
+        writes_rows: O goes row by row from the registers to memory, and nothing is staged over Q.
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also with rope columns.
         splitk_partitions: CTAs of a cluster that share the keys of a query tile.
@@ -78,6 +79,7 @@ class FA4TileConfig(OperandConfig):
     scale_dtype: DType = DType.INVALID
     persistent: bool = False
     dynamic: bool = False
+    writes_rows: bool = False
     shared_rope: bool = False
     two_rings: bool = False
     splitk_partitions: int = 1
@@ -249,3 +251,20 @@ class FA4TileConfig(OperandConfig):
     def correction_smem_elements(self) -> int:
         """Correction factors per Q half-chain, as the source counts them."""
         return self.BM
+
+    @property
+    def joins_in_smem(self) -> bool:
+        """Whether both softmax groups of one Q tile exchange their row values in shared memory.
+
+        S, where they do so else, is written anew as soon as the next Q is there.
+        """
+        return self.num_qo == 1 and self.writes_rows
+
+    @property
+    def correction_floats(self) -> int:
+        """One correction factor per softmax thread, and a row sum where groups exchange it here.
+
+        The row maximum takes the place of the factor, which has been read by then.
+        """
+        chains_per_row = 2 if self.num_qo == 1 else 1
+        return chains_per_row * self.correction_smem_elements() * (2 if self.joins_in_smem else 1)

@@ -180,8 +180,8 @@ class TMAConsumerPlan:
 def slots_since_scores(config: FA4Config, lead: int = 0) -> int:
     """Return how many slots before K of the next query tile one is that is free after all scores.
 
-    With two Q tiles, in the order of ``IssueOrder.loads``: the last K in a ring of its own. In a
-    fused one it is that K or V of the key tile before, which the MMA that follows them reads; with
-    a ``lead`` of chain 1, whose last two P V have a V of their own each, the last K.
+    In the order of ``IssueOrder.loads``: the last K in a ring of its own. In a fused one it is that
+    K, or V of the key tile before, which the MMA that follows them reads; with a ``lead`` of chain
+    1, whose last two P V have a V of their own each, the last K.
     """
     return 2 + lead if config.use_fused_kv else 1

@@ -309,9 +309,8 @@ class AttentionSMemLayout(SMemLayout):
 
     @property
     def correction_bytes(self) -> int:
-        """One float per softmax thread: 256 with one Q tile as with two."""
-        chains_per_row = 2 if self.config.num_qo == 1 else 1
-        return chains_per_row * self.config.BM * DType.FP32.size
+        """One float per softmax thread, 256 with one Q tile as with two; two where groups join."""
+        return self.config.correction_floats * DType.FP32.size
 
     @property
     def q_scale_bytes(self) -> int:

@@ -5,7 +5,8 @@
     0          BN         2*BN       2*BN+ov    2*BN+2*ov <= 512
     | S0       | S1       | O0       | O1       |
     | P0 |     | P1 |       P_i borrows the low BN*size/4 columns of its own S_i
-    |LSE|      |LSE|        1Q: (row max, row sum) exchanged at the end in columns 0, 1 of S_i
+    |LSE|      |LSE|        1Q: (row max, row sum) exchanged at the end in columns 0, 1 of S_i,
+                            or in shared memory where the next S may come before
 
 Head dim 256, with P of a key tile in the low columns of its S, and 512, with P in shared memory::
 

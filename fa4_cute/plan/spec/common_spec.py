@@ -35,6 +35,14 @@ def with_features(config: Config, variant: Variant) -> Config:
     return replace(config, persistent=variant.is_persistent, scale_dtype=scale_dtype)
 
 
+def may_write_rows(variant: Variant) -> bool:
+    """Return whether a Blackwell kernel may write O row by row: where plain CTAs are persistent.
+
+    Others have no registers left for it, or write partial results.
+    """
+    return variant.is_persistent and is_plain_in_any_order(variant)
+
+
 def refuse(reason: str | None) -> None:
     """Raise ValueError with ``reason``, if there is one."""
     if reason is not None:

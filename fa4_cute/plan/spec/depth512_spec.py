@@ -21,9 +21,9 @@ from ..config.depth512_config import Depth512Config
 from ..config.tuned import TUNED
 from ..config.tuning import Tuning, tuning_of
 from ..facts.dtypes import DType
-from .common_spec import CommonSpec, refuse, variant_of, with_features
+from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
-from .register_tuning import is_plain_in_any_order, keeps_p_in_memory
+from .register_tuning import keeps_p_in_memory
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -91,7 +91,7 @@ class Depth512Spec(CommonSpec):
             with_features(config, variant),
             dynamic=variant.is_dynamic,
             p_in_memory=keeps_p_in_memory(variant),
-            writes_rows=_writes_rows(variant),
+            writes_rows=may_write_rows(variant),
         )
         refuse(unsupported_reason(config))
         schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
@@ -157,7 +157,3 @@ class Depth512Spec(CommonSpec):
                 yield "S", step
             if step >= self.value_lag:
                 yield "O", step - self.value_lag
-
-
-def _writes_rows(variant: Variant) -> bool:
-    return variant.is_persistent and is_plain_in_any_order(variant)

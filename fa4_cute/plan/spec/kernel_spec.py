@@ -13,7 +13,7 @@ from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
 from ..masks.masks import NULL
 from .combine_spec import CombineSpec
-from .common_spec import CommonSpec, refuse, variant_of, with_features
+from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
@@ -92,6 +92,7 @@ class KernelSpec(CommonSpec):
         config = replace(
             with_features(config, variant),
             dynamic=variant.is_dynamic,
+            writes_rows=may_write_rows(variant) and not pair_cta,
             two_rings=variant.token_scales and not pair_cta,
             shared_rope=shared_rope,
             splitk_partitions=variant.num_partitions,
@@ -220,12 +221,13 @@ class KernelSpec(CommonSpec):
 
     @property
     def decodes_briefly(self) -> bool:
-        """With fp8 operands up to head dim ``SHALLOW_DEPTH``: the softmax loops leave little of the
+        """With one Q tile, whose softmax groups find their work between query tiles, or of fp8
+        operands up to head dim ``SHALLOW_DEPTH`` with two: the softmax loops leave little of the
         instruction cache, and what stands around them is fetched for every query tile.
         """
         config = self.config
         few = config.qkv_dtype_size == 1 and config.qk_depth <= SHALLOW_DEPTH
-        return few and config.num_qo > 1 and self.head_by_head
+        return (few or config.num_qo == 1) and self.head_by_head
 
     @property
     def masks_apart(self) -> bool:
@@ -247,9 +249,9 @@ class KernelSpec(CommonSpec):
 
     @property
     def writes_rows(self) -> bool:
-        """Where CTAs of two Q tiles are persistent: Q of the next ones may come a store earlier."""
-        free = self.config.num_qo > 1 and not self.config.pair_cta
-        return self.orders_heads and self.variant.is_persistent and free
+        """Where plain CTAs are persistent, but not in pairs: the next Q may come before O of this
+        query tile is written."""
+        return self.config.writes_rows
 
     @property
     def tile_positions(self) -> int:

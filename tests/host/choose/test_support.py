@@ -278,7 +278,12 @@ def test_explain_says_how_many_query_tiles_and_why() -> None:
     assert "two Q tiles per CTA: 1024 CTAs" in prefill
     assert "tile 256 x 128" in prefill
     assert "one Q tile per CTA" in fa4_cute.can_implement(head_dim=64, causal=True).reason
-    assert "with two Q tiles per CTA: predicted" in fa4_cute.can_implement(head_dim=64).reason
+    predicted = fa4_cute.can_implement(
+        head_dim=64, causal=True, heads_q=24, seqlen_q=1536, seqlen_k=1536
+    )
+    assert "with one Q tile per CTA: predicted" in predicted.reason
+    short = fa4_cute.can_implement(head_dim=64).reason
+    assert "fits one Q tile of 128 positions; predicted for a B200" in short
     assert "Q tile per CTA" not in fa4_cute.explain(head_dim=512)
 
 

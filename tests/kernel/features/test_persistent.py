@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.output.join_groups import exchange_in_s
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.launch.turns import Section
@@ -38,6 +39,8 @@ D384 = persistent((300, 600, 384), heads=1)
 D256_FP8 = persistent((500, 510, 256), heads=1, dtype=FP8)
 STAGED = persistent((500, 510, 256), heads=1, mask="causal sink", dtype=FP8)
 """A sink, so that O is staged: over the ring, too."""
+ONE_Q = persistent((300, 600, 128), batch=1, heads=1, num_qo=1)
+"""Query tiles of three to five key tiles, so that both groups join each."""
 PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
 HOPPER = persistent((500, 300, 64), arch=SM90A, num_qo=None)
 GROUP = replace(
@@ -47,6 +50,9 @@ CASES = (
     (persistent((300, 300, 128)), 1),
     # Written row by row: heads that share a Q tile.
     (GROUP, 2),
+    # One Q tile, whose groups join while the next scores are written; and one key tile to each.
+    (ONE_Q, 1),
+    (persistent((100, 90, 128), batch=3, mask="", num_qo=1), 1),
     # Pairs of CTAs
     (D256_FP8, 2),
     (STAGED, 2),
@@ -136,6 +142,9 @@ LOST = {
     "parity of earlier corrections": ("work.progress.Progress.corrections_of", lambda *_: 0),
     "place in the rings": ("pipelines.RingState.after", empty_rings),
     "last wait for the slots": ("roles.load.drain", lambda *_: None),
+    "exchange of row values beside S": (
+        "output.join_groups.exchange_in_smem", exchange_in_s,
+    ),
     "wait for the row sum to be read": (
         "roles.depth512_softmax.wait_for_factor_read", lambda *_: None,
     ),
@@ -150,6 +159,9 @@ USUAL = (
     ("parity of earlier corrections", TWO_Q),
     ("last wait for the slots", TWO_Q),
     ("place in the rings", D384),
+    ("wait before Q is loaded", ONE_Q),
+    ("wait before O is overwritten", ONE_Q),
+    ("exchange of row values beside S", ONE_Q),
     ("wait before Q is loaded", PAIR),
     ("wait before Q is loaded", D256_FP8),
     ("number of a row sum", D384),
@@ -166,12 +178,14 @@ def applies(lost: str, case: Case) -> bool:
     """Return whether ``case`` has what is left out."""
     if lost.startswith("last"):
         # A pair leaves together, when all commits have arrived: it needs no last wait.
-        return case is TWO_Q
+        return case in (TWO_Q, ONE_Q)
+    if lost.startswith("exchange"):
+        return case is ONE_Q
     return lost not in (STAGES if case in (D384, D256_FP8) else OF_ROWS)
 
 
 ALL = (
-    (lost, case) for case in (TWO_Q, D384, PAIR, D256_FP8, STAGED) for lost in LOST
+    (lost, case) for case in (TWO_Q, ONE_Q, D384, PAIR, D256_FP8, STAGED) for lost in LOST
     if applies(lost, case)
 )
 LOSERS = [
@@ -181,7 +195,7 @@ LOSERS = [
 
 def sms_of(case: Case) -> int:
     """SMs on which a CTA, or a pair of them, takes several query tiles."""
-    return 1 if case is TWO_Q else 2
+    return 1 if case in (TWO_Q, ONE_Q) else 2
 
 
 def shown(case: Case) -> list[str]:
@@ -208,7 +222,8 @@ def test_what_keeps_query_tiles_apart_is_needed(
     place, instead = LOST[lost]
     role = "depth512_" if case.head_dim >= SMALLEST_DEPTH else ""
     wait = "wait_until_stored" if case is STAGED else "wait_for_query_memory"
-    progress = "ApartProgress" if case is TWO_Q else "Progress"  # a mask ends its chains apart
+    # A mask ends the chains of two Q tiles apart; one deals its key tiles out.
+    progress = {TWO_Q: "ApartProgress", ONE_Q: "DealtProgress"}.get(case, "Progress")
     call(arguments(case), num_sms=sms_of(case))  # the kernel as it should be
     place = place.format(role=role, wait=wait, progress=progress)
     monkeypatch.setattr(f"fa4_cute.{place}", instead)

@@ -100,27 +100,38 @@ def test_the_issue_order_changes_no_bit(head_dim: int) -> None:
 
 
 Rewrite = Callable[[str], str]
+ROUNDS = frozenset({"persistent"})
 MUTATED = {
     "2q": dense(300, 700, 128, causal=True, growth=0.02),
     "1q": one_q(100, 700, 128, causal=True, growth=0.02),
+    "1q-persistent": replace(
+        one_q(300, 700, 128, 3, 3, causal=True, growth=0.02), features=ROUNDS | {"causal"}
+    ),
     "pair_cta": pair_cta(600, 700, 128, causal=True, growth=0.02),
     "d512": dense(100, 1100, 512, causal=True, growth=0.02),
 }
-COMMON = (r"tcgen05\.wait::st\.sync\.aligned;", r"fence\.proxy\.async\.shared::cta;")
+COMMON = (r"tcgen05\.wait::st\.sync\.aligned;",)
+FENCE = r"fence\.proxy\.async\.shared::cta;"
+"""Before what threads wrote is stored by TMA, or multiplied."""
 STATEMENTS = {
     "2q": (
+        FENCE,
         r"bar\.sync\s+[1-3], \d+;",
         r"cp\.async\.bulk\.wait_group\.read\s+0;",
         r"tcgen05\.dealloc[^;]*;",
     ),
     # the output of each group, the exchange of row values, the end
-    "1q": tuple(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (1, 2, 3, 4)),
+    "1q": (FENCE, *(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (1, 2, 3, 4))),
+    # the exchange of row values, the end
+    "1q-persistent": tuple(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (3, 4)),
     "pair_cta": (
+        FENCE,
         r"barrier\.cluster\.wait[^;]*;",
         r"tcgen05\.dealloc[^;]*;",
         r"fence\.mbarrier_init\.release\.cluster;",
     ),
     "d512": (
+        FENCE,
         r"bar\.sync\s+\d+, \d+;",
         r"bar\.sync\s+%r\d+, 64;",
         r"cp\.async\.bulk\.wait_group\.read\s+0;",
@@ -146,10 +157,19 @@ def test_missing_statements_are_noticed(kernel: str, statement: str) -> None:
 
 
 WAIT = re.compile(r"\{[^{}]*?\b(?:LAB_WAIT|WAIT_FOR_PHASE):.*?\}", re.DOTALL)
-COUNTS = {"1q": (MUTATED["1q"], one_q(100, 600, 128, causal=True), one_q(100, 100, 128))}
+COUNTS = {
+    "1q": (MUTATED["1q"], one_q(100, 600, 128, causal=True), one_q(100, 100, 128)),
+    "1q-persistent": (
+        MUTATED["1q-persistent"],
+        replace(MUTATED["1q-persistent"], lengths=((300, 100),), features=ROUNDS),
+    ),
+}
 """An even and an odd number of key tiles, and one."""
-IMPLIED_WAITS = {"1q": 2}
-"""Each group waits for the other's last P V, which the exchange of row values implies."""
+IMPLIED_WAITS = {"1q": 2, "1q-persistent": 11}
+"""Each group waits for the other's last P V, which the exchange of row values implies. A persistent
+CTA waits for the first part of the K that precedes its next Q, which the wait for the second
+implies, and at its end for all slots of its rings, of which the newest commit implies the others.
+"""
 
 
 @pytest.mark.exhaustive

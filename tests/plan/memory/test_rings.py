@@ -152,3 +152,23 @@ def test_the_slot_that_the_next_q_waits_for_is_free_after_all_scores_and_before_
     freed = max(i for i, x in enumerate(issues) if (x.product, x.key_tile) == reader)
     assert freed >= max(i for i, x in enumerate(issues) if x.product == "S")
     assert freed < max(i for i, x in enumerate(issues) if x.product == "O") - 1 or num_tiles == 1
+
+
+@pytest.mark.parametrize("num_tiles", [1, 2, 3, 8])
+@pytest.mark.parametrize(("head_dim", "fused"), [(64, True), (128, False), (192, True)])
+def test_the_slot_that_the_next_q_waits_for_with_one_q_tile(
+    num_tiles: int, head_dim: int, fused: bool
+) -> None:
+    """It is free after all scores, and before the last P V: whoever frees it does so before."""
+    config = FA4Config.for_attention(DType.BF16, head_dim, num_qo=1)
+    assert config.use_fused_kv == fused
+    order = IssueOrder(1)
+    loads = [load for load in order.loads(num_tiles) if fused or load[0] == "K"]
+    product, tile = loads[-slots_since_scores(config)]
+    issues = list(order.issues(num_tiles))
+    reader = next(
+        i for i, x in enumerate(issues)
+        if (x.product, x.key_tile) == ({"K": "S", "V": "O"}[product], tile)
+    )
+    assert max(i for i, x in enumerate(issues) if x.product == "S") <= reader < len(issues) - 1
+    assert issues[reader].releases

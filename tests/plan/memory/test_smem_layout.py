@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -131,7 +132,20 @@ def test_tiles_fill_their_regions(config: FA4Config) -> None:
     k_bytes = config.k_rows_per_cta() * config.padded_ov_depth * config.qkv_dtype_size
     v_bytes = config.BN * config.v_cols_per_cta() * config.qkv_dtype_size
     assert layout.v_stage_bytes == v_bytes == k_bytes
-    assert layout.correction_bytes == 256 * 4
+    assert layout.correction_bytes == 256 * 4 * (2 if config.joins_in_smem else 1)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("head_dim", [16, 64, 80, 128, 160, 192])
+def test_where_groups_join_in_shared_memory_the_ring_keeps_its_slots(
+    dtype: DType, head_dim: int
+) -> None:
+    staged = replace(FA4Config.for_attention(dtype, head_dim, num_qo=1), persistent=True)
+    rows = replace(staged, writes_rows=True)
+    assert (rows.use_fused_kv, rows.num_kv_stages) == (staged.use_fused_kv, staged.num_kv_stages)
+    assert rows.smem_used == staged.smem_used + 1024
+    maxima, sums = (AttentionSMemLayout(c).correction_byte_offset for c in (rows, staged))
+    assert maxima == sums  # factors stay where they were, sums come after them
 
 
 @pytest.mark.slow

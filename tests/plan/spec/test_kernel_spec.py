@@ -222,3 +222,45 @@ def test_which_kernels_find_their_work_in_few_instructions(
     dtype: DType, head_dim: int, variant: Variant, briefly: bool
 ) -> None:
     assert KernelSpec.for_attention(dtype, head_dim, variant=variant).decodes_briefly is briefly
+    one = KernelSpec.for_attention(dtype, head_dim, variant=variant, num_qo=1)
+    assert one.decodes_briefly is one.head_by_head is not variant.ragged_q
+
+
+@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize(
+    ("options", "writes_rows"),
+    [
+        ({}, False),
+        ({"scheduler": Scheduler.PERSISTENT}, True),
+        ({"scheduler": Scheduler.DYNAMIC, "mask": CAUSAL, "return_lse": True}, True),
+        ({"scheduler": Scheduler.PERSISTENT, "sink": True}, False),
+        ({"scheduler": Scheduler.PERSISTENT, "ragged_q": True}, False),
+        ({"scheduler": Scheduler.PERSISTENT, "partition": Partition.WORKSPACE}, False),
+    ],
+)
+def test_plain_persistent_kernels_write_row_by_row(
+    num_qo: int, options: dict[str, Any], writes_rows: bool
+) -> None:
+    """One Q tile of them joins its groups in shared memory, as S is written anew meanwhile."""
+    spec = KernelSpec.for_attention(DType.BF16, 128, num_qo=num_qo, variant=Variant(**options))
+    assert spec.writes_rows == writes_rows
+    assert spec.config.joins_in_smem == (writes_rows and num_qo == 1)
+    other = spec.with_config(spec.config.with_num_qo(3 - num_qo))
+    assert other.writes_rows == writes_rows
+
+
+def test_pairs_of_two_q_tiles_stage_o() -> None:
+    variant = Variant(scheduler=Scheduler.PERSISTENT)
+    assert not KernelSpec.for_attention(
+        DType.BF16, 128, variant=variant, pair_cta=True
+    ).writes_rows
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+def test_one_q_tile_of_head_dim_64_takes_no_more_keys_than_a_thread_holds_scores(
+    dtype: DType
+) -> None:
+    """With 192, the code of both softmax groups does not fit the instruction cache."""
+    for head_dim in (16, 64, 80, 128):
+        config = KernelSpec.for_attention(dtype, head_dim, num_qo=1).config
+        assert config.BN == 128

@@ -46,6 +46,17 @@ def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
     assert problems.moved_bytes(latent) == keys + queries  # its values are columns of its keys
 
 
+def test_short_prompts_are_compared_with_one_package_and_have_one_key_tile() -> None:
+    short = [other for other in problems.OTHERS if other.name.startswith("short prompts")]
+    assert len(short) == 4
+    for other in short:
+        of = [column.name for column in problems.COLUMNS if problems.offered(column, other)]
+        assert of == ["fa4_cute, CUDA 12", "fa4_cute, CUDA 13", "FA4, CUDA 12", "FA4, CUDA 13"]
+        problem = other.problem
+        assert problem.seqlen_q == problem.seqlen_k <= 128
+        assert problem.batch * problem.heads > 3 * 148
+
+
 def test_packed_sequences_move_the_bytes_of_each() -> None:
     packed = next(other for other in problems.OTHERS if other.lengths)
     tokens = sum(packed.lengths)
