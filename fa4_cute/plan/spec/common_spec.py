@@ -166,6 +166,17 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def sequence_by_sequence(self) -> bool:
+        """Whether dynamic CTAs take all query tiles of a sequence before those of the next.
+
+        Of causal chunks of prompts over a KV cache, where a late query tile of a chunk may have few
+        keys and an early one of another many. An order by place would leave those for the end.
+        """
+        variant = self.variant
+        cached = variant.ragged_q and variant.used_k and not variant.ragged_k
+        return variant.is_dynamic and variant.causal and cached and not variant.splits_keys
+
+    @property
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 
