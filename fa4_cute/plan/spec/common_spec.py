@@ -173,8 +173,8 @@ class CommonSpec(ABC):
         keys and an early one of another many. An order by place would leave those for the end.
         """
         variant = self.variant
-        cached = variant.ragged_q and variant.used_k and not variant.ragged_k
-        return variant.is_dynamic and variant.causal and cached and not variant.splits_keys
+        handed = variant.is_dynamic and not variant.splits_keys
+        return handed and variant.causal and variant.is_over_cache
 
     @property
     def in_sections(self) -> bool:

@@ -6,8 +6,8 @@ In the simulator the first CTA, or pair, runs until it waits for another, and so
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -48,6 +48,7 @@ MLA = dynamic("ragged causal", 192, num_qo=2, head_dim_v=128, lengths=MIXED[:3])
 # Chunks of prompts: with and without keys before them, without queries, a step of decoding.
 CHUNKS = ((300, 500), (0, 20), (257, 257), (1, 640), (40, 90))
 PAGED = dynamic("ragged page64 causal", 128, num_qo=2, lengths=CHUNKS)
+PAGED256 = replace(PAGED, head_dim=256, num_qo=None)
 # Plain pairs, whose correction role writes O: several heads of several sequences.
 HEADS256 = dynamic("causal", 256, lengths=((300, 400),) * 2)
 HEADS = dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2)
@@ -79,10 +80,11 @@ MORE = (
     dynamic("ragged page64 causal", 192, num_qo=2, head_dim_v=128, lengths=CHUNKS),
     dynamic("ragged page64 causal", 128, num_qo=1, heads=6, kv_heads=3, lengths=CHUNKS),
     dynamic("ragged page64 causal", 128, pair_cta=True, lengths=CHUNKS),
-    dynamic("ragged page64 causal", 256, lengths=CHUNKS),
+    PAGED256,
     dynamic("ragged page16 causal", 512, heads=1, kv_heads=1, lengths=CHUNKS[1:]),
-    dynamic("ragged page64 causal", 128, dtype=FP8, num_qo=2, lengths=CHUNKS),
     # P crosses beside more exponentials emulated than by default.
+    dynamic("ragged page64 causal", 96, num_qo=2, lengths=CHUNKS),
+    dynamic("ragged page64 causal", 128, dtype=FP8, num_qo=2, lengths=CHUNKS),
     dynamic("ragged causal", 96, num_qo=2),
     dynamic("ragged causal", 128, dtype=FP8, num_qo=2),
 )
@@ -116,7 +118,7 @@ def test_bits_do_not_depend_on_how_many_query_tiles_are_kept_for_the_end(
     assert all(map(torch.equal, found.results, plain.results))
 
 
-@pytest.mark.parametrize("case", [TWO_Q, *also(MLA, D256)], ids=str)
+@pytest.mark.parametrize("case", [TWO_Q, PAGED, *also(MLA, D256, PAGED256)], ids=str)
 def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
     """On a device of 3 SMs: numbers are those of float64, and bits those of a CTA for each."""
     alone = replace(case, features=case.features - {"dynamic"})
