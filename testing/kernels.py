@@ -92,6 +92,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "2q d128 padding split": two_q(BF16, 128, mask=PaddingMask(0), return_lse=True, **WORKSPACE),
     "2q d128 persistent": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **PERSISTENT),
     "2q d128 dynamic": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **DYNAMIC),
+    "2q d128 dynamic chunks page64": two_q(
+        BF16, 128, mask=CAUSAL, page_size=64, **PAGED, **DYNAMIC
+    ),
     "2q d64 persistent ragged page64": two_q(
         BF16, 64, mask=CAUSAL, page_size=64, **PAGED, **PERSISTENT
     ),
@@ -146,6 +149,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "depth512 d512 dynamic": pair(BF16, 512, mask=CAUSAL, return_lse=True, **DYNAMIC),
     "depth512 d256 dynamic ragged": pair(
         BF16, 256, mask=CAUSAL, ragged_q=True, ragged_k=True, **DYNAMIC
+    ),
+    "depth512 d256 dynamic chunks page16": pair(
+        BF16, 256, mask=CAUSAL, page_size=16, return_lse=True, **PAGED, **DYNAMIC
     ),
     "depth512 d256 persistent everything": pair(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,

@@ -25,6 +25,8 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.tune.chunks import Chunks, row_text
+from benchmarks.tune.chunks import ptx_of as ptx_of_chunks
 from benchmarks.tune.few_keys import Prompts, rows_text
 from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
@@ -43,7 +45,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .prediction import Costs, DecodingRow, PredictedRow
+from .prediction import ChunkRow, Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = {launch}
 MEMORY_BYTES_PER_CYCLE: Final = {memory}
@@ -62,12 +64,13 @@ class Kind:
     decodes: bool = False
     causal: bool = False
     few_keys: bool = False
+    chunks: bool = False
 
     @property
     def name(self) -> str:
         """E.g. "2q bf16 192/128"; of a step of decoding "1q bf16 64/64, decoding"."""
         more = ", decoding" if self.decodes else ", causal" if self.causal else ""
-        more += ", few keys" if self.few_keys else ""
+        more += ", few keys" if self.few_keys else ", chunks" if self.chunks else ""
         return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}{more}"
 
     @property
@@ -97,6 +100,12 @@ DECODING: Final = (
 SHORT: Final = tuple(
     Kind(kernel, "bf16", d, d, few_keys=True) for kernel in ("1q", "2q") for d in (64, 128)
 )
+CHUNKS: Final = (
+    *(Kind("2q", dtype, d, v, chunks=True) for dtype in ("bf16", "fp8")
+      for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
+    *(Kind("pair", dtype, d, d, chunks=True) for dtype in ("bf16", "fp8") for d in (256, 512)),
+)  # fmt: skip
+"""Causal chunks of prompts over pages (``benchmarks.tune.chunks``)."""
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 """Who takes the query tiles; a record may lack the last."""
 FEW_TILES: Final = (2048, 1)
@@ -123,6 +132,8 @@ def ptx_of(kind: Kind, scheduler: str) -> str:
     """Compile a kind's kernel, or take it from the cache, and return the digest of its PTX."""
     from benchmarks.tune.measure import ptx_hash
 
+    if kind.chunks:
+        return ptx_of_chunks(kind, scheduler)
     return ptx_hash(spec_of(kind, scheduler))
 
 
@@ -203,6 +214,8 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
     text += ")  # fmt: skip\nSHORT: Final[tuple[PredictedRow, ...]] = (\n"
     text += "".join(rows_text(kind, records[kind.name]) for kind in SHORT if kind.name in records)
+    text += ")  # fmt: skip\nCHUNKS: Final[tuple[ChunkRow, ...]] = (\n"
+    text += "".join(row_text(kind, records[kind.name]) for kind in CHUNKS if kind.name in records)
     text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
     for kind in DECODING:
         if kind.name in records:
@@ -246,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     records = load()
     if given.stale:
-        old = {k.name: stale(k, records[k.name]) for k in (*KINDS, *SHORT)
+        old = {k.name: stale(k, records[k.name]) for k in (*KINDS, *SHORT, *CHUNKS)
                if k.name in records and re.search(given.only, k.name)}  # fmt: skip
         print(*(f"{name}: {', '.join(found)}" for name, found in old.items() if found), sep="\n")
         return int(any(old.values()))
@@ -268,9 +281,10 @@ def main(arguments: list[str] | None = None) -> int:
                 parts = [part for part in ("tile", "combine", "last") if part in record]
                 print(kind.name, *(costs_of(record[part]) for part in parts), flush=True)
                 save(records)
-        for kind in SHORT:
+        for kind in (*SHORT, *CHUNKS):
             if re.search(given.only, kind.name):
-                records[kind.name] = Prompts(kind, maker).record()
+                maker_of = Chunks if kind.chunks else Prompts
+                records[kind.name] = maker_of(kind, maker).record()
                 print(kind.name, flush=True)
                 save(records)
         for kind in KINDS:

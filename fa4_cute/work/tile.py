@@ -13,7 +13,7 @@ from ..device import ids
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.masks.masks import is_zero
-from ..plan.masks.query_tiles import KeptOrder
+from ..plan.masks.query_tiles import KeptOrder, SequenceOrder
 from ..plan.spec.attention_spec import AttentionSpec
 from .progress import counted
 from .sequence import Arguments, Sequence, decode_sequence
@@ -91,10 +91,13 @@ def place_of_work(
     """Return query tile, head and sequence of work ``index``, and the number of query tiles.
 
     All heads and sequences of one query tile follow one another: they take equally long, so that
-    CTAs that start together end together. Or all query tiles of a head do, and CTAs take turns.
+    CTAs that start together end together. Or all query tiles of a head do, and CTAs take turns; or
+    those of a sequence.
     """
     if spec.in_sections:
         return place_in_turns(spec, args, index)
+    if spec.sequence_by_sequence:
+        return place_in_sequences(spec, args, index)
     if spec.decodes_briefly:
         return place_in_few(spec, args, index)
     num_heads = args.extras.num_heads
@@ -112,13 +115,28 @@ def place_in_few(
     spec: AttentionSpec, args: Arguments, index: Int32
 ) -> tuple[Int32, Int32, Int32, Int32]:
     """Return the same, head by head, of dense queries: two divisions of numbers without a sign."""
-    positions = spec.config.PairBM_eff()
-    num_blocks = Uint32(args.seqlen_q + (positions - 1)) // Uint32(positions)
+    num_blocks = num_query_tiles(spec, args)
     heads, index = Uint32(args.extras.num_heads), Uint32(index)
     head = index // num_blocks
     batch = head // heads
     block, head = index - head * num_blocks, head - batch * heads
     return Int32(block), Int32(head), Int32(batch), Int32(num_blocks)
+
+
+def place_in_sequences(
+    spec: AttentionSpec, args: Arguments, index: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return the same of packed queries, a sequence after the other, with as many divisions."""
+    num_blocks = num_query_tiles(spec, args)
+    order = SequenceOrder(Uint32(args.extras.num_heads), num_blocks)
+    block, head, batch = order.place(Uint32(index))
+    return Int32(block), Int32(head), Int32(batch), Int32(num_blocks)
+
+
+def num_query_tiles(spec: AttentionSpec, args: Arguments) -> Uint32:
+    """Return how many query tiles a head has, of the longest sequence."""
+    positions = spec.config.PairBM_eff()
+    return Uint32(args.seqlen_q + (positions - 1)) // Uint32(positions)
 
 
 def place_in_turns(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .prediction import Costs, DecodingRow, PredictedRow
+from .prediction import ChunkRow, Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = 3946
 MEMORY_BYTES_PER_CYCLE: Final = 3895
@@ -153,6 +153,32 @@ SHORT: Final[tuple[PredictedRow, ...]] = (
                  most_keys=896),
     PredictedRow("2q", 2, 128, 128, Costs(0, 25911, 0), Costs(5288, 20052, 0),
                  most_keys=1024),
+)  # fmt: skip
+CHUNKS: Final[tuple[ChunkRow, ...]] = (
+    ChunkRow("2q", 2, 64, 64,
+             Costs(0, 8221, 15848), Costs(4661, 5393, 18081), (3541, 1905)),
+    ChunkRow("2q", 2, 96, 96,
+             Costs(0, 10206, 16175), Costs(4689, 7206, 16795), (3594, 2141)),
+    ChunkRow("2q", 2, 128, 128,
+             Costs(0, 10319, 17083), Costs(5021, 7053, 16936), (3652, 2195)),
+    ChunkRow("2q", 2, 192, 128,
+             Costs(0, 10559, 20665), Costs(5558, 6806, 20635), (3653, 2325)),
+    ChunkRow("2q", 1, 64, 64,
+             Costs(0, 7969, 15856), Costs(3941, 5526, 18484), (3534, 1802)),
+    ChunkRow("2q", 1, 96, 96,
+             Costs(0, 9646, 15609), Costs(4981, 7088, 15280), (3551, 1638)),
+    ChunkRow("2q", 1, 128, 128,
+             Costs(0, 9658, 15770), Costs(4199, 7018, 15480), (3586, 1695)),
+    ChunkRow("2q", 1, 192, 128,
+             Costs(0, 10275, 15692), Costs(3738, 8105, 16081), (3562, 1647)),
+    ChunkRow("pair", 2, 256, 256,
+             Costs(0, 13251, 16384), Costs(6340, 7632, 16385), (4216, 2448)),
+    ChunkRow("pair", 2, 512, 512,
+             Costs(0, 8297, 32769), Costs(6656, 3930, 32768), (4587, 2736)),
+    ChunkRow("pair", 1, 256, 256,
+             Costs(0, 13024, 11806), Costs(4224, 8432, 11736), (4307, 2170)),
+    ChunkRow("pair", 1, 512, 512,
+             Costs(0, 9646, 16385), Costs(4628, 7036, 16384), (4826, 2278)),
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("1q", 2, 64, 64,

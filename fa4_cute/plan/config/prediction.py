@@ -58,6 +58,22 @@ class PredictedRow(NamedTuple):
     most_keys: int = 0
 
 
+class ChunkRow(NamedTuple):
+    """Costs of causal chunks of prompts over a paged cache up to these head dims, by scheduler.
+
+    ``empty`` are cycles of a query tile past its sequence, with a CTA for each and with dynamic
+    ones. The others are those of ``PredictedRow``.
+    """
+
+    kernel: str
+    element_bytes: int
+    depth: int
+    ov_depth: int
+    tile: Costs
+    dynamic: Costs
+    empty: tuple[int, int]
+
+
 class DecodingRow(NamedTuple):
     """Costs of one Q tile to a CTA, or of a pair, up to these head dims, whose keys may be split.
 
@@ -84,7 +100,7 @@ class DecodingRow(NamedTuple):
         return self.exchange[EXCHANGED.index(size)]
 
 
-Row = TypeVar("Row", PredictedRow, DecodingRow)
+Row = TypeVar("Row", PredictedRow, ChunkRow, DecodingRow)
 
 
 def predicted_of(

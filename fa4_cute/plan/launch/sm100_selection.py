@@ -30,6 +30,7 @@ from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
+from .chunks import are_handed_out, is_in_chunks, row_of_chunks
 from .handed import HandedOrder
 from .launch import AttentionSizes
 from .selection import FEW_KEYS, QueryTiles, choose_query_tiles, with_one_tile
@@ -225,8 +226,10 @@ def choose_blackwell_scheduler(
 
     Only plain kernels have predictions, and only launches of more query tiles than places a choice.
     With a mask dynamic CTAs are one too. Of packed sequences only the longest is known here: with a
-    mask they are handed out, the longest query tiles first.
+    mask they are handed out, the longest query tiles first; over pages a sequence after the other.
     """
+    if is_in_chunks(spec.variant):
+        return _choice_of_chunks(spec, sizes, num_sms)
     packed = _is_packed(spec.variant)
     kernel = f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair"
     row = _row_of_depths(spec, kernel, UNMASKED) if packed else _row_of(spec, kernel)
@@ -274,6 +277,19 @@ def _hands_out(row: PredictedRow, load: QueryTileLoad) -> bool:
     if row.dynamic is None or load.units < SEVERAL * load.places:
         return False
     return AHEAD * row.dynamic.per_keys <= row.tile.per_keys
+
+
+def _choice_of_chunks(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
+) -> SchedulerChoice | None:
+    """Return dynamic CTAs for causal chunks over pages, where several query tiles come to a place,
+    by the longest chunk, and none takes more than in a CTA of its own."""
+    row = row_of_chunks(spec)
+    if row is None or is_empty(sizes):
+        return None
+    load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=True)
+    pays = load.units >= SEVERAL * load.places and are_handed_out(row, load.longest)
+    return SchedulerChoice(Scheduler.DYNAMIC) if pays else None
 
 
 def _is_packed(variant: Variant) -> bool:

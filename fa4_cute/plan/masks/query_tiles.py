@@ -1,5 +1,6 @@
 """The order in which dynamic CTAs are handed the query tiles of causal launches.
 
+Plain ones, of dense sequences, go by sections; chunks of prompts over a KV cache by sequences.
 Sections of heads whose keys and values fit the L2 come one after the other, in each the longest
 query tiles first. The shortest ones of all heads are kept for the end: else the longest of the last
 section begin when little else is left to do beside them.
@@ -43,3 +44,25 @@ class KeptOrder:
         index = index - ops.select(is_kept, before, 0)
         row = index // together
         return first + row % tiles, row // tiles * together + index % together
+
+
+@dataclass(frozen=True)
+class SequenceOrder:
+    """The order of a launch that takes a sequence after the other, as numbers or registers.
+
+    Attributes:
+        heads: of a sequence.
+        tiles: query tiles of a head, the longest first.
+    """
+
+    heads: Any
+    tiles: Any
+
+    def place(self, index: Any) -> tuple[Any, Any, Any]:
+        """Return query tile, head and sequence of the ``index``-th work.
+
+        All heads of one query tile follow one another.
+        """
+        row = index // self.heads
+        sequence = row // self.tiles
+        return row - sequence * self.tiles, index - row * self.heads, sequence

@@ -174,6 +174,17 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def sequence_by_sequence(self) -> bool:
+        """Whether dynamic CTAs take all query tiles of a sequence before those of the next.
+
+        Of causal chunks of prompts over a KV cache, where a late query tile of a chunk may have few
+        keys and an early one of another many. An order by place would leave those for the end.
+        """
+        variant = self.variant
+        handed = variant.is_dynamic and not variant.splits_keys
+        return handed and variant.causal and variant.is_over_cache
+
+    @property
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 

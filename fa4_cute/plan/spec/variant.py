@@ -202,6 +202,11 @@ class Variant:
         return replace(self, mask=NULL, return_lse=False, scheduler=Scheduler.TILE) == Variant()
 
     @property
+    def is_over_cache(self) -> bool:
+        """Whether queries are packed over a KV cache: chunks of prompts, or steps of decoding."""
+        return self.ragged_q and self.used_k and not self.ragged_k
+
+    @property
     def is_split(self) -> bool:
         """Whether CTAs write partial results, float32, to a workspace."""
         return self.partition in (Partition.WORKSPACE, Partition.LAST)

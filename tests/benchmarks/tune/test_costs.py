@@ -11,7 +11,10 @@ from benchmarks.tune import costs
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
 RECORDS = costs.load()
-KNOWN = [kind for kind in (*costs.KINDS, *costs.SHORT) if "ptx" in RECORDS.get(kind.name, {})]
+KNOWN = [
+    kind for kind in (*costs.KINDS, *costs.SHORT, *costs.CHUNKS)
+    if "ptx" in RECORDS.get(kind.name, {})
+]  # fmt: skip
 """Kinds whose records say of which PTX they are."""
 
 

@@ -53,6 +53,23 @@ def test_kernels_of_sizes_drawn_are_among_them(
         "head_dim": head_dim, "head_dim_v": head_dim_v, "dtype": dtype, "causal": causal,
         "heads_q": 16, "heads_k": 16 // group,
     }  # fmt: skip
+    check_drawn(problem)
+
+
+@pytest.mark.parametrize(("head_dim", "dtype"), [(96, "bf16"), (128, "bf16"), (256, "fp8_e4m3")])
+def test_kernels_of_chunks_over_pages_are_among_them(head_dim: int, dtype: str) -> None:
+    """At 96 the room for keys decides, too."""
+    problem = {
+        "head_dim": head_dim, "dtype": dtype, "causal": True, "heads_q": 16, "heads_k": 4,
+        "ragged_q": True, "page_size": 64,
+    }  # fmt: skip
+    check_drawn(problem)
+    whole = {**problem, "batch": 16, "seqlen_q": 2048, "seqlen_k": 4096}
+    assert "dynamic" in kernel(whole)
+
+
+def check_drawn(problem: dict[str, Any]) -> None:
+    """Check that drawn sizes take kernels that open sizes of a problem take."""
     known = {kernel(sizes) for sizes in open_sizes(problem)}
     rng = random.Random(1)
     for _ in range(DRAWS):

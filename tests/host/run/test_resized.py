@@ -34,6 +34,9 @@ FEATURES: dict[str, dict[str, Any]] = {
     "log-sum-exp": {"constants": (("return_lse", True), ("unchecked", True))},
     "splits": {"constants": (("num_splits", 3), ("split", "workspace"), ("return_lse", True))},
     "persistent": {"constants": (("scheduler", "persistent"), ("unchecked", True))},
+    "chunks handed out": {
+        "constants": (("causal", True), ("scheduler", "dynamic"), ("unchecked", True))
+    },
     "two Q tiles": {"constants": (("num_qo", 2), ("unchecked", True))},
     "factors": {"tensors": (("scales", "plain"),), "dtype": FP8},
     "rope": {"tensors": (("rope", "plain"),)},

@@ -57,6 +57,10 @@ VARIANTS = {
 DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
 VARIANTS["dynamic plain"] = Variant(CAUSAL, return_lse=True, **DYNAMIC)
 VARIANTS["dynamic packed"] = Variant(CAUSAL, ragged_q=True, ragged_k=True, **DYNAMIC)
+for size in (16, 64, 256):
+    VARIANTS[f"dynamic chunks page{size}"] = Variant(
+        CAUSAL, return_lse=True, ragged_q=True, used_k=True, page_size=size, **DYNAMIC
+    )
 VARIANTS["dynamic full"] = Variant(**DYNAMIC)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
@@ -133,6 +137,8 @@ CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", *CROSSED_FP8)
 """Kernels whose P lies in the other chain's scores."""
 ASKING = ("2Q d96", *CROSSED_FP8[1:], "2Q d192v128 fp8, no rope")
 """Kernels whose P crosses in plain CTAs that ask for query tiles."""
+OF_CHUNKS = ("2Q d128", "2Q d192v128", *ASKING, "d256", "d512", "d256 fp8", "d512 fp8")
+"""Kernels whose CTAs may take over others' chunks of prompts."""
 HELD = (*CROSSED_FP8, "2Q d192v128 fp8, no rope")
 """Kernels whose persistent CTAs hold the address of shared memory."""
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
@@ -167,6 +173,7 @@ EXHAUSTIVE = (
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
     *product(HELD, ("persistent plain", "persistent paged")),
     *product(ASKING, ("dynamic plain", "dynamic packed", "dynamic full")),
+    *product(OF_CHUNKS, (f"dynamic chunks page{size}" for size in (16, 64, 256))),
 )
 
 

@@ -6,11 +6,13 @@ In the simulator the first CTA, or pair, runs until it waits for another, and so
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
+from cutlass import Int32
 
 from fa4_cute.host.ask import request
 from fa4_cute.host.compile.compiler import compile_kernel
@@ -18,6 +20,7 @@ from fa4_cute.pipelines import RolePipeline
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.spec.variant import KEPT, Scheduler
 from fa4_cute.sync.blocks import BarrierBlock
+from fa4_cute.work.tile import place_of_work
 from sm100sim.options import RunOptions
 from testing.arguments import arguments
 from testing.cases import FP8, Case
@@ -42,11 +45,16 @@ QUICK = dynamic("causal", 64, num_qo=2, heads=1, lengths=((600, 300),))
 PAIR = dynamic("ragged causal", 128, pair_cta=True, lengths=((600, 700), (0, 20), (40, 90)))
 D256 = dynamic("ragged causal", 256, heads=1)
 MLA = dynamic("ragged causal", 192, num_qo=2, head_dim_v=128, lengths=MIXED[:3])
+# Chunks of prompts: with and without keys before them, without queries, a step of decoding.
+CHUNKS = ((300, 500), (0, 20), (257, 257), (1, 640), (40, 90))
+PAGED = dynamic("ragged page64 causal", 128, num_qo=2, lengths=CHUNKS)
+PAGED256 = replace(PAGED, head_dim=256, num_qo=None)
 # Plain pairs, whose correction role writes O: several heads of several sequences.
 HEADS256 = dynamic("causal", 256, lengths=((300, 400),) * 2)
 HEADS = dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2)
 CASES = (
     TWO_Q,
+    PAGED,
     PAIR,
     D256,
     MLA,
@@ -66,7 +74,17 @@ MORE = (
     dynamic("causal", 512, lengths=((300, 600),)),
     dynamic("tokens ragged causal", 128, dtype=FP8, pair_cta=True),
     dynamic("causal", 192, num_qo=2, head_dim_v=128),
+    # A sequence after the other.
+    dynamic("ragged page16 causal sink", 64, num_qo=2, lengths=CHUNKS),
+    dynamic("ragged cache causal", 96, num_qo=2, lengths=CHUNKS),
+    dynamic("ragged page64 causal", 192, num_qo=2, head_dim_v=128, lengths=CHUNKS),
+    dynamic("ragged page64 causal", 128, num_qo=1, heads=6, kv_heads=3, lengths=CHUNKS),
+    dynamic("ragged page64 causal", 128, pair_cta=True, lengths=CHUNKS),
+    PAGED256,
+    dynamic("ragged page16 causal", 512, heads=1, kv_heads=1, lengths=CHUNKS[1:]),
     # P crosses beside more exponentials emulated than by default.
+    dynamic("ragged page64 causal", 96, num_qo=2, lengths=CHUNKS),
+    dynamic("ragged page64 causal", 128, dtype=FP8, num_qo=2, lengths=CHUNKS),
     dynamic("ragged causal", 96, num_qo=2),
     dynamic("ragged causal", 128, dtype=FP8, num_qo=2),
 )
@@ -100,7 +118,7 @@ def test_bits_do_not_depend_on_how_many_query_tiles_are_kept_for_the_end(
     assert all(map(torch.equal, found.results, plain.results))
 
 
-@pytest.mark.parametrize("case", [TWO_Q, *also(MLA, D256)], ids=str)
+@pytest.mark.parametrize("case", [TWO_Q, PAGED, *also(MLA, D256, PAGED256)], ids=str)
 def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
     """On a device of 3 SMs: numbers are those of float64, and bits those of a CTA for each."""
     alone = replace(case, features=case.features - {"dynamic"})
@@ -110,6 +128,31 @@ def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
     assert asked_by(alone)[1].variant.scheduler is Scheduler.TILE
     for x, y in zip(found.results, run(alone).results, strict=True):
         assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize(
+    ("case", "by_sequence"), [(replace(PAGED, heads=6, kv_heads=3), True), (TWO_Q, False)], ids=str
+)
+def test_chunks_over_a_cache_are_taken_a_sequence_after_the_other(
+    case: Case, by_sequence: bool
+) -> None:
+    """Others by the place of their query tiles. The device's functions take numbers, too."""
+    described = Described(case)
+    counts: Any = SimpleNamespace(**described.packed.plan.scalars)
+    args: Any = SimpleNamespace(seqlen_q=counts.seqlen_q, extras=counts)
+    found = [
+        tuple(int(part.value) if isinstance(part, Int32) else part for part in place)
+        for place in (place_of_work(described.spec, args, n) for n in range(counts.num_work))
+    ]
+    heads, sequences = counts.num_heads, counts.num_sequences
+    tiles = counts.num_work // (heads * sequences)
+    assert (described.spec.sequence_by_sequence, sequences) == (by_sequence, len(case.lengths))
+    walked = [
+        (tile, head, sequence, tiles)
+        for sequence in range(sequences) for tile in range(tiles) for head in range(heads)
+    ]  # fmt: skip
+    # The sort keeps the order of those of one tile.
+    assert found == (walked if by_sequence else sorted(walked, key=lambda place: place[0]))
 
 
 @pytest.mark.parametrize("case", [TWO_Q, PAIR], ids=str)

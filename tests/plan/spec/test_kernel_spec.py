@@ -209,6 +209,29 @@ def test_which_kernels_have_a_loop_without_masks(
 
 
 @pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"page_size": 0}, True),
+        ({"return_lse": True, "sink": True}, True),
+        ({"scheduler": Scheduler.PERSISTENT}, False),
+        ({"scheduler": Scheduler.TILE}, False),
+        ({"mask": SlidingWindowMask(9, 0)}, False),
+        ({"mask": NULL}, False),
+        ({"ragged_q": False}, False),
+        ({"page_size": 0, "ragged_k": True}, False),
+        ({"partition": Partition.WORKSPACE}, False),
+    ],
+)
+def test_dynamic_ctas_take_causal_chunks_over_a_cache_a_sequence_after_the_other(
+    changes: dict[str, Any], expected: bool
+) -> None:
+    chunks = Variant(CAUSAL, ragged_q=True, used_k=True, page_size=64, scheduler=Scheduler.DYNAMIC)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=replace(chunks, **changes))
+    assert spec.sequence_by_sequence is expected
+
+
+@pytest.mark.parametrize(
     ("dtype", "head_dim", "variant", "briefly"),
     [
         (DType.FP8_E4M3, 64, Variant(scheduler=Scheduler.PERSISTENT), True),

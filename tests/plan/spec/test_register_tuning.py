@@ -278,6 +278,7 @@ def test_every_scheduler_emulates_the_same_share(head_dim: int) -> None:
 
 
 DYNAMIC = Scheduler.DYNAMIC
+CHUNKS = Variant(CAUSAL, ragged_q=True, used_k=True, scheduler=DYNAMIC)
 LENT = (200, 72, 40)
 """Registers of softmax, correction and single warps where the correction lends a step."""
 
@@ -290,6 +291,9 @@ LENT = (200, 72, 40)
         (DType.BF16, 96, Variant(scheduler=DYNAMIC), True, False),
         (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, ragged_q=True, ragged_k=True),
          True, False),
+        (DType.BF16, 96, replace(CHUNKS, page_size=64), True, False),
+        (DType.FP8_E4M3, 128, replace(CHUNKS, page_size=16, return_lse=True), True, False),
+        (DType.FP8_E4M3, 96, CHUNKS, True, False),
         (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
         (DType.BF16, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
         (DType.BF16, 96, Variant(CAUSAL), True, False),
@@ -299,6 +303,9 @@ LENT = (200, 72, 40)
         (DType.BF16, 96, Variant(SlidingWindowMask(9, 0), scheduler=DYNAMIC), False, False),
         (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, ragged_q=True), False, False),
         (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, sink=True), False, False),
+        (DType.BF16, 64, CHUNKS, False, False),
+        (DType.BF16, 96, replace(CHUNKS, sink=True), False, False),
+        (DType.BF16, 96, replace(CHUNKS, ragged_q=False), False, False),
         (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC, token_scales=True), False, False),
     ],
 )  # fmt: skip

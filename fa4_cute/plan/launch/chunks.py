@@ -1,0 +1,47 @@
+"""Causal chunks of prompts over pages: whether CTAs that run take over those that do not yet.
+
+The host does not know the lengths. So they do where that is predicted to cost no query tile more:
+neither an empty one, nor one of as many keys as there is room for. Both orders go by sequences, so
+that what ends last is alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..config.config import FA4Config
+from ..config.predicted import CHUNKS
+from ..config.prediction import ChunkRow, predicted_of
+from ..masks.masks import CAUSAL
+from ..spec.depth512_spec import Depth512Spec
+from ..spec.kernel_spec import KernelSpec
+from ..spec.register_tuning import is_plain
+from ..spec.variant import Variant
+
+
+def is_in_chunks(variant: Variant) -> bool:
+    """Return whether a kernel is plain but for packed queries over pages, with a causal mask."""
+    dense = replace(variant, ragged_q=False, used_k=False, page_size=0)
+    in_pages = variant.is_over_cache and variant.page_size > 0
+    return in_pages and variant.mask == CAUSAL and is_plain(dense)
+
+
+def row_of_chunks(spec: KernelSpec | Depth512Spec) -> ChunkRow | None:
+    """Return the predictions for a kernel of such chunks, or None."""
+    config, kernel = spec.config, "pair"
+    if isinstance(config, FA4Config):
+        if config.pair_cta:
+            return None
+        kernel = f"{config.num_qo}q"
+    return predicted_of(CHUNKS, kernel, config.qkv_dtype, config.depth, spec.output_depth)
+
+
+def are_handed_out(row: ChunkRow, longest: int) -> bool:
+    """Return whether no query tile takes more, of none up to ``longest`` keys.
+
+    What a key takes differs between the kernels, and so adds up.
+    """
+    tile, dynamic = row.tile, row.dynamic
+    alone, handed = (costs.tile + costs.keys(longest) for costs in (tile, dynamic))
+    without, empty = row.empty
+    return handed < alone and dynamic.tile < tile.tile and empty < without
