@@ -240,9 +240,9 @@ def test_what_splits_take() -> None:
     load = SplitLoad(QueryTileLoad(60, 148, 4096, 4096, is_even=True), 8, 8, 1000, ROW, 128)
     assert load.cycles(1)[WORKSPACE] == LAUNCH_CYCLES + 100 + 4096
     assert load.cycles(2)[CLUSTER] == LAUNCH_CYCLES + 100 + EXCHANGE[2] + 2048
-    assert load.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100 + 2048 + 500 + 2 * 10 + 8
-    assert load.cycles(4)[WORKSPACE] == LAUNCH_CYCLES + 2 * (100 + 1024) + 500 + 4 * 10 + 8
-    assert load.cycles(2)[LAST] == LAUNCH_CYCLES + 100 + 2048 + 60 + 2 * 10 + 2
+    assert load.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100 + 2048 + 500 + 8
+    assert load.cycles(4)[WORKSPACE] == LAUNCH_CYCLES + 2 * (100 + 1024) + 500 + 8
+    assert load.cycles(2)[LAST] == LAUNCH_CYCLES + 100 + 2048 + 60 + 2
     assert load.cycles(2)[LAST] < load.cycles(2)[CLUSTER]
     assert load.joined(1, load.cycles(1)) is None
     three = load.joined(3, load.cycles(3))
@@ -253,9 +253,9 @@ def test_what_splits_take() -> None:
         f"{load.cycles(3)[WORKSPACE]:,} in a workspace"
     )
     bound = replace(load, memory_cycles=100_000)
-    assert bound.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100_000 + 528
+    assert bound.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100_000 + 508
     # The last CTA begins when all keys have been read.
-    assert bound.cycles(2)[LAST] == LAUNCH_CYCLES + 100_000 + 82
+    assert bound.cycles(2)[LAST] == LAUNCH_CYCLES + 100_000 + 62
     # So do the CTAs of a cluster with their exchange.
     assert bound.cycles(2)[CLUSTER] == LAUNCH_CYCLES + 100_000 + EXCHANGE[2]
     assert replace(load, ov_depth=192).places_of(2) == (LAST, WORKSPACE)
@@ -318,11 +318,74 @@ def test_the_choice_is_the_smallest_of_all_predicted_times_but_for_the_lead_of_a
 
 def test_the_last_cta_takes_as_many_rows_at_once_as_it_has_warps() -> None:
     load = SplitLoad(QueryTileLoad(2, 148, 4096, 4096, is_even=True), 8, 9, 0, ROW, 128)
-    assert load.joining_cycles(3, LAST) == 60 + 2 * (3 * 10 + 2)
+    assert load.joining_cycles(3, LAST) == 60 + 2 * 2
     many = replace(load, tile_rows=128, rows=256)
-    assert many.joining_cycles(3, LAST) == 60 + 16 * (3 * 10 + 2)
+    assert many.joining_cycles(3, LAST) == 60 + 16 * 2
+    assert many.joining_cycles(5, LAST) == 60 + 16 * (10 + 2)
     assert many.joining_cycles(1, LAST) == many.joining_cycles(1, CLUSTER) == 0
     assert many.joining_cycles(4, CLUSTER) == EXCHANGE[4]
+
+
+def test_joining_waits_for_rounds_of_loads() -> None:
+    """Up to four splits are loaded at once, then sixteen more of them, and so on."""
+    load = SplitLoad(QueryTileLoad(1, 148, 65536, 65536, is_even=True), 8, 8, 0, ROW, 128)
+    for place, once, row in ((LAST, 60, 2), (WORKSPACE, 500, 8)):
+        waits = {count: load.joining_cycles(count, place) for count in (2, 4, 5, 20, 21, 36, 37)}
+        assert waits[2] == waits[4] == once + row
+        more = 0 if place is LAST else 2 * row
+        assert waits[5] == waits[20] == waits[4] + 10 + more
+        assert waits[21] == waits[36] == waits[20] + 10 + more
+        assert waits[37] > waits[36]
+
+
+def test_numbers_of_splits_that_are_tried() -> None:
+    """Of CTAs with few key tiles the smallest numbers that give none more, in four rounds."""
+    def tried(units: int, tiles: int, tile: int = 128) -> tuple[set[int], set[int]]:
+        keys = tiles * tile - 1
+        load = QueryTileLoad(units, 148, keys, keys, is_even=True)
+        even, others = SplitLoad(load, 8, 8, 0, ROW, 128, tile).candidates(keys)
+        return set(even), set(others)
+
+    assert tried(1, 1) == ({1}, set())
+    assert tried(1, 4) == ({1}, {2, 3, 4})
+    assert tried(8, 30) == ({1, 3}, {2, 3, 4, 5, 6, 7, 8, 10, 15, 30})
+    assert tried(100, 30) == ({1, 2}, {2, 3, 4, 5, 6, 7, 8})
+    assert tried(40, 30)[1] == {2, 3, 4, 5, 6, 7, 8, 10}
+    # Five tiles of 192 keys are the most that are fewer than 1,024, and 256 splits the most.
+    assert tried(1, 60, 192)[1] == {2, 3, 4, 5, 6, 7, 8, 12, 15, 20, 30, 60}
+    assert max(tried(1, 300)[1]) == 150
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({"seqlen_k": 128}, 1),
+        ({"seqlen_k": 256}, 1),
+        ({"seqlen_k": 512}, 4),
+        ({"seqlen_k": 1024}, 4),
+        ({"seqlen_k": 2048}, 16),
+        ({"seqlen_k": 4096}, 16),
+        # A place takes 4,096 keys in 16 parts as 8,192: the loads of 20 splits wait once.
+        ({"seqlen_k": 8192}, 16),
+        ({"seqlen_k": 2048, "batch": 37}, 4),
+        ({"seqlen_k": 2048, "batch": 74}, 1),
+    ],
+)
+def test_ctas_of_few_keys_are_predicted_as_well(changes: dict[str, Any], count: int) -> None:
+    """Parts of 128 to 512 keys, where a rule left 1,024 or more."""
+    features = Features(used_k=True, page_size=64)
+    found = chosen(STEP, **{"batch": 1, "num_kv_heads": 2, "features": features, **changes})
+    assert found.num_splits == count
+    fixed = replace(features, num_splits=2)
+    assert chosen(STEP, **{"batch": 1, "features": fixed, **changes}).num_splits == 2
+
+
+def test_many_splits_of_a_pair_do_not_pay() -> None:
+    """A combining launch waits 15,000 cycles and more for each further round of loads there."""
+    for head_dim in (256, 512):
+        dims = {"head_dim": head_dim, "head_dim_v": head_dim}
+        for keys in (2048, 4096, 8192):
+            assert 1 < chosen(STEP, batch=1, seqlen_k=keys, **dims).num_splits <= 4
 
 
 def test_splits_of_a_mask_are_as_uneven_as_their_query_tiles() -> None:
