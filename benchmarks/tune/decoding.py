@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.hopper.times.problems import Problem
 from fa4_cute.plan.config.prediction import EXCHANGED
+from fa4_cute.plan.spec.combine_spec import ABREAST, FIRST
 
 if TYPE_CHECKING:
     from benchmarks.tune.costs import Kind
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
 LINE: Final = (1024, 16384)
 """Keys of the steps by which a query tile and its keys are told apart. At head dimension 64 a key
 costs 8 to 13 cycles from length to length; the line is 3 to 8 % above those between (fp8)."""
-DECODED_KEYS: Final = (2048, 4096)
-"""Those of the steps whose splits are joined."""
-COMBINED: Final = (4, 16)
-"""Splits of the launches whose second kernel is predicted."""
+DECODED_KEYS: Final = 2048
+"""Those of a CTA of the steps whose splits are joined."""
+ROUNDS: Final = 4
+"""Rounds of loads that the longer of two joinings has."""
+COMBINED: Final = (FIRST, FIRST + ROUNDS * ABREAST)
+"""Splits of the launches whose joining is predicted: as many as are loaded first, and more of them.
+
+What joins splits waits for loads, of which as many as it has registers for are under way at once:
+5 splits take it as long as 20. A line through 4 and 16 is a third too low for 5."""
 GROUP: Final = 4
 """Query heads, which are rows of one query tile."""
 TWICE: Final = 16
@@ -57,34 +63,31 @@ class Steps:
     def record(self) -> dict[str, Any]:
         """Return the costs of every draw."""
         record: dict[str, Any] = {"name": self.kind.name, "tile": [], "combine": []}
-        few, first, last = (self.launches(keys, 1)[0] for keys in (DECODED_KEYS[0], *LINE))
-        joined = [self.launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
+        few, first, last = (self.launches(keys, 1)[0] for keys in (DECODED_KEYS, *LINE))
+        joined = [self.launches(DECODED_KEYS * splits, splits)[1] for splits in COMBINED]
         queries, heads = PROMPT
-        prompt = self.launches(DECODED_KEYS[0], 2, rows=(queries, heads, heads))[1]
+        prompt = self.launches(DECODED_KEYS, 2, rows=(queries, heads, heads))[1]
         starts = record["launch"] = [draw["launch_cycles"] for draw in self.maker.draws]
         for start, a, b, c, d, e in zip(starts, first, last, *joined, prompt, strict=True):
             key = (b - a) / (LINE[1] - LINE[0])
-            split = (d - c) / (COMBINED[1] - COMBINED[0])
             record["tile"].append((0.0, a - start - key * LINE[0], key))
-            once = c - split * COMBINED[0]
-            record["combine"].append((once, split, (e - once - 2 * split) / (queries * heads)))
+            record["combine"].append((c, (d - c) / ROUNDS, (e - c) / (queries * heads)))
         return record if self.kind.kernel == "pair" else record | self.joins(few)
 
     def joins(self, few: Sequence[float]) -> dict[str, Any]:
         """Return what CTAs with one Q tile take to join splits; ``few`` is that of few keys."""
         # A CTA of each has as many keys as that of the shorter step, and finds itself the last.
-        keys = DECODED_KEYS[0]
+        keys = DECODED_KEYS
         joining = [self.launches(keys * splits, splits, "last")[0] for splits in COMBINED]
         rows = TWICE // GROUP, GROUP, 1
         (twice,) = self.launches(keys * COMBINED[0], COMBINED[0], "last", rows)
         last = []
         for draw, one, a, b, c in zip(self.maker.draws, few, *joining, twice, strict=True):
-            split = (b - a) / (COMBINED[1] - COMBINED[0])
             more = c - a
             # The model takes a fence for all CTAs for one inside of its CTA: what was stored before
             # has to reach the L2 first.
             waits = a - one - more + draw["global_latency"]
-            last.append((waits, split, more - split * COMBINED[0]))
+            last.append((waits, (b - a) / ROUNDS, more))
         exchange = []
         for size in EXCHANGED:
             # A CTA of the cluster has as many keys as that of the shorter step.

@@ -21,12 +21,10 @@ from ..device.memory import gmem
 from ..device.registers import DEVICE
 from ..plan.facts.hardware import WARP_THREADS
 from ..plan.facts.numbers import LN_2, LOG2_E, MAX_FLOAT32
-from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
+from ..plan.spec.combine_spec import COLUMNS_PER_LANE, FIRST, CombineSpec
 
 LOWEST = -MAX_FLOAT32
 """Stands for the maximum of no splits: finite, so that differences are never NaN."""
-FIRST = 4
-"""Splits whose O is loaded before their weights are known."""
 LANE_DISTANCES = (1, 2, 4, 8, 16)
 """Which lanes meet, step by step, until all have what all hold together."""
 

@@ -103,7 +103,7 @@ CHUNKS: Final = (
     ("4 x 64 on 8,192 keys, 32/8 heads",
      replace(CHUNK, batch=4, seqlen_q=64, seqlen_k=8192, heads=32, heads_kv=8), (64,)),
 )  # fmt: skip
-"""Chunks of prompts, and drafts, over a cache: few query tiles of many keys, nearly as many each."""
+"""Chunks of prompts, and drafts, over a cache: few query tiles, of nearly as many keys each."""
 PROMPTS: Final = tuple(
     (dim, batch, length) for dim in (128, 64) for batch, length in ((128, 64), (64, 128))
 )
@@ -116,7 +116,8 @@ OTHERS: Final = (
         for name, step, sizes, pages in STEPS for batch, length in sizes for page in pages
     ),
     *(
-        Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page), only=NEAREST)
+        Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page),
+              only=NEAREST)
         for name, chunk, pages in CHUNKS for page in pages
     ),
     *(

@@ -9,7 +9,7 @@ _LENGTHS: Final = tuple(length for power in range(4, 16) for length in (2**power
 """Queries and keys, from a part of a tile to many rounds of all SMs."""
 _FEW_QUERIES: Final = (1, 64, 512)
 """Fewer queries than keys: a step of decoding, the tokens of a draft, and a chunk of a prompt."""
-_BATCHES: Final = (1, 5, 20, 80)
+_BATCHES: Final = (1, 3, 5, 20, 80)
 """Also ones with which query tiles do not fill rounds of all SMs evenly."""
 
 

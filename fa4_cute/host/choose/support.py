@@ -21,7 +21,6 @@ from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import TileChoice
 from ...plan.launch.sm100_selection import SchedulerChoice
-from ...plan.launch.sm100_splits import SPLIT_KEYS
 from ...plan.launch.split_selection import SplitChoice
 from ...plan.masks.masks import CAUSAL, NULL, terms
 from ...plan.spec.attention_spec import AttentionSpec
@@ -40,6 +39,8 @@ _NEAREST: Final = {
     "scheduler='dynamic'": "scheduler='persistent'",
 }
 """What to choose instead, where another head dimension is not the nearest choice."""
+_WORTH_TELLING: Final = 2048
+"""Keys from which on a caller hears that they are whole, and no prediction says so."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Choice:
         """
         features, sms, num_ctas = problem.features, problem.sms, prod(grid)
         is_open = features.num_splits is None and problem.num_qo is None and not self.key_splits
-        many_keys = self.spec.variant.mask in (NULL, CAUSAL) and problem.seqlen_k >= SPLIT_KEYS
+        many_keys = self.spec.variant.mask in (NULL, CAUSAL) and problem.seqlen_k >= _WORTH_TELLING
         if not (is_open and many_keys and 2 * num_ctas <= sms):
             return ()
         return (

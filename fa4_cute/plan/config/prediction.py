@@ -78,10 +78,11 @@ class DecodingRow(NamedTuple):
     """Costs of one Q tile to a CTA, or of a pair, up to these head dims, whose keys may be split.
 
     ``tile`` are those of a CTA with a query tile, of a step of decoding; ``combine`` those of the
-    launch that puts splits together: ``first`` once, ``tile`` for each split and ``per_keys`` for
-    1,024 rows of O. ``exchange`` are cycles that CTAs of clusters of ``EXCHANGED`` take more.
-    ``last`` are those that the last CTA of a query tile takes more to put splits together itself:
-    ``first`` once, ``tile`` for each split of ``ROWS_AT_ONCE`` rows, ``per_keys`` for 1,024 times
+    launch that puts splits together: ``first`` once, ``tile`` for each further round of loads
+    (``plan.spec.combine_spec.rounds_of_loads``) and ``per_keys`` for 1,024 rows of O.
+    ``exchange`` are cycles that CTAs of clusters of ``EXCHANGED`` take more. ``last`` are those
+    that the last CTA of a query tile takes more to put splits together itself: ``first`` once,
+    ``tile`` for each further round of loads of ``ROWS_AT_ONCE`` rows, ``per_keys`` for 1,024 times
     as many rows. Pairs have no such ways to put splits together. The others are those of
     ``TunedRow``.
     """

@@ -29,9 +29,9 @@ from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
 from ..facts.dtypes import DType
 from ..facts.hardware import TMEM_LANES, align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
-from ..spec.combine_spec import MAX_SPLITS
+from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
-from .key_splits import WORTH, KeySplits, split_candidates
+from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
@@ -41,13 +41,17 @@ CLUSTERED: Final = WORTH
 """A cluster is taken where that is predicted to take less than this share of both others. Of
 executed launches those that the table had at 0.94 and less took 0.85 to 0.95, with bands up to
 1.01; one that it had at 0.995 up to 1.04."""
-LEAST_KEYS: Final = 1024
-"""Fewer keys than this are not worth a CTA of their own."""
-SPLIT_KEYS: Final = 2 * LEAST_KEYS
-"""From so many keys on they may be split."""
+MANY_KEYS: Final = 1024
+"""Keys of a CTA down to which numbers of splits are tried that give all SMs as many CTAs; with
+fewer, those that give a CTA as many key tiles as any other. Costs are a line through CTAs of this
+many keys and of sixteen times as many: one of 128 to 896 takes 0.91 to 0.99 of it, of head
+dimension 64 0.69 to 0.89, a pair of 512 columns 0.96 to 1.19."""
 FEW_QUERIES: Final = TMEM_LANES
 """Queries up to which keys of kernels with rope columns are split like those of a step of decoding,
 also where the heads of a group make several query tiles of them, and more than places."""
+LOADED_ROWS: Final = 2
+"""By how much more a row of a combining launch costs with each further round of loads: executed
+launches of 8,192 rows take 1.6 to 1.7 times as much more, those of pairs 0.9."""
 FEW_SPLITS: Final = 8
 """Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
@@ -96,6 +100,18 @@ class SplitLoad:
         moving = moved // MEMORY_BYTES_PER_CYCLE
         return cls(tiles, rows, of_tile, moving, row, spec.output_depth, config.BN)
 
+    def candidates(self, keys: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return numbers of splits that give all SMs as many CTAs, each with many keys, and 1; and
+        others, which have to be clearly sooner: few, and those whose CTAs have a few key tiles,
+        each the smallest number that gives none more."""
+        units, places = self.tiles.units, self.tiles.places
+        even = split_candidates(units, places, min(keys // MANY_KEYS, MAX_SPLITS))
+        tiles = ceil_div(keys, self.key_tile)
+        most = min(tiles, MAX_SPLITS, max(FEW_SPLITS, MOST_ROUNDS * places // units))
+        shorter = (ceil_div(tiles, of_cta) for of_cta in range(1, MANY_KEYS // self.key_tile + 1))
+        few = range(2, min(FEW_SPLITS, most) + 1)
+        return even, tuple({*few, *(count for count in shorter if 1 < count <= most)})
+
     def cycles(self, num_splits: int) -> dict[Partition, int]:
         """Return what the launch takes with what comes after it, by where the splits meet: the
         CTAs of a cluster or the last CTA put them together, or a launch that combines them."""
@@ -134,10 +150,11 @@ class SplitLoad:
             return 0
         if partition is Partition.CLUSTER:
             return self.row.exchange_of(num_splits) + _moving_cycles(num_splits, self.ov_depth)
+        rounds = rounds_of_loads(num_splits)
         if partition is Partition.LAST and self.row.last:
-            rounds = ceil_div(self.tile_rows, ROWS_AT_ONCE)
-            return self.row.last.of(rounds * num_splits, rounds)
-        return self.row.combine.of(num_splits, self.rows)
+            turns = ceil_div(self.tile_rows, ROWS_AT_ONCE)
+            return self.row.last.of(turns * rounds, turns)
+        return self.row.combine.of(rounds, self.rows * (1 + LOADED_ROWS * rounds))
 
     def places_of(self, num_splits: int) -> tuple[Partition, ...]:
         """Return where so many partial results may meet: in a cluster where what it costs, and
@@ -186,20 +203,18 @@ def choose_blackwell_splits(
     row = _decoding_row_of(spec)
     if row is None or is_empty(sizes):
         return None
-    most = min(sizes.seqlen_k // LEAST_KEYS, MAX_SPLITS)
     load = SplitLoad.of(spec, sizes, num_sms, row)
     units, worth = load.tiles.units, WORTH
     if sizes.seqlen_q > _queries_of_step(spec):
         if units > load.tiles.places:
             return None
         worth = CLEAR
-    if sizes.seqlen_k < SPLIT_KEYS:
+    even, others = load.candidates(sizes.seqlen_k)
+    if not others:
         return None
-    even = split_candidates(units, load.tiles.places, most)
-    few = range(2, min(FEW_SPLITS, most) + 1)
-    found = {count: load.cycles(count) for count in {*even, *few}}
+    found = {count: load.cycles(count) for count in {*even, *others}}
     cycles = {count: by_place[place_of(by_place)] for count, by_place in found.items()}
-    best, least = (min(counts, key=cycles.__getitem__) for counts in (even, few))
+    best, least = (min(counts, key=cycles.__getitem__) for counts in (even, others))
     if cycles[least] < WORTH * cycles[best]:
         best = least
     words = ChoiceWords(_changes_scores(spec.variant), spec.cluster_size * units)

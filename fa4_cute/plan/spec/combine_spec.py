@@ -19,8 +19,10 @@ COLUMNS_PER_LANE: Final = 4
 """Columns a lane takes at a time: 16 bytes of a split's O in float32."""
 MAX_SPLITS: Final = 256
 """Most splits of one row."""
+FIRST: Final = 4
+"""Splits whose O is loaded before their weights are known."""
 ABREAST: Final = 16
-"""Splits whose partial results are loaded at the same time: many where the rules split by
+"""Further splits whose partial results are loaded at the same time: many where the rules split by
 themselves, since a step of decoding waits for each of these loads otherwise."""
 
 CALLS_ABREAST: Final = 4
@@ -114,3 +116,8 @@ class CombineSpec:
     def num_blocks(self, num_rows: int) -> int:
         """Return the CTAs for ``num_rows`` rows."""
         return ceil_div(num_rows * WARP_THREADS, self.num_threads)
+
+
+def rounds_of_loads(num_splits: int) -> int:
+    """Return how often a warp waits for partial results after those of the first splits."""
+    return ceil_div(max(0, num_splits - FIRST), ABREAST)

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from benchmarks.tune.costs import Kind
-from benchmarks.tune.decoding import LINE, TWICE, Steps
+from benchmarks.tune.decoding import COMBINED, LINE, ROUNDS, TWICE, Steps
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.combine_spec import rounds_of_loads
 
 START, FENCE, TILE, KEY = 4000.0, 500.0, 900.0, 2.0
 
 
 class Linear(Steps):
-    """Launches whose cycles are known: 7 and 3 for each split, 11 for rows of a second round."""
+    """Launches whose cycles are known: 7 and 3 for each round of loads, 11 for rows at once."""
 
     asked: list[tuple[Any, ...]]
 
@@ -26,12 +27,13 @@ class Linear(Steps):
         self.asked.append((keys, splits, where, rows))
         one = START + TILE + KEY * keys / splits
         many = rows[0] * rows[1]
+        loads = rounds_of_loads(splits)
         if where == "last":
-            rounds = 2 if many > 8 and rows != (1, 4, 1) else 1
-            return [[one + 50 - FENCE + rounds * (3 * splits + 11)]]
+            turns = 2 if many > 8 and rows != (1, 4, 1) else 1
+            return [[one + 50 - FENCE + turns * (3 * loads + 11)]]
         if where == "cluster":
             return [[one + 10 * splits]]
-        return [[one], [60.0 + 7 * splits + 2 * many * (many > 4)]]
+        return [[one], [60.0 + 7 * loads + 2 * many * (many > 4)]]
 
 
 def record_of(kind: Kind) -> tuple[dict[str, Any], Linear]:
@@ -51,6 +53,11 @@ def test_parts_of_a_step_are_told_apart() -> None:
     assert record["combine"][0] == pytest.approx((60, 7, 2))
     assert record["last"][0] == pytest.approx((50, 3, 11))
     assert record["exchange"] == [[20], [40], [80]]
+
+
+def test_splits_are_told_apart_by_rounds_of_loads() -> None:
+    assert [rounds_of_loads(splits) for splits in COMBINED] == [0, ROUNDS]
+    assert [rounds_of_loads(splits) for splits in (1, 4, 5, 20, 21, 256)] == [0, 0, 1, 1, 2, 16]
 
 
 def test_keys_are_told_apart_by_lengths_far_apart() -> None:

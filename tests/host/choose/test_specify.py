@@ -56,12 +56,12 @@ def test_blackwell_splits_keys_where_fewer_cycles_are_predicted() -> None:
     rows = decoding(arch="sm_100a", batch=30, seqlen_k=4096, num_q_heads=128)
     assert (rows.num_splits, rows.spec.variant.in_cluster) == (2, True)
     close = decoding(arch="sm_100a", batch=30, seqlen_k=16384, num_q_heads=128)
-    assert (close.num_splits, close.spec.variant.last_joins) == (2, True)
+    assert (close.num_splits, close.spec.variant.is_combined) == (2, True)
 
 
 def test_blackwell_leaves_other_keys_whole() -> None:
     for change in (
-        {"seqlen_k": 2047},
+        {"seqlen_k": 128},
         {"seqlen_q": 8192},
         {"num_qo": 1},
         {"num_qo": 2},

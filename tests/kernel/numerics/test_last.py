@@ -92,3 +92,17 @@ def test_rows_and_sequences_that_see_nothing() -> None:
     assert torch.all(out[0] == 0)
     assert torch.all(lse[0] == -math.inf)
     compare(out, lse, (q, k, v), mask=hidden).check()
+
+
+@pytest.mark.parametrize(("head_dim", "splits"), [(128, 4), *also((64, 6))])
+def test_parts_of_few_keys_that_nobody_asked_for(head_dim: int, splits: int) -> None:
+    """One or two key tiles a CTA, and none in sequences that are shorter than the room."""
+    lengths = ((1, 1000), (1, 700), (1, 100), (1, 1), (1, 0))
+    case = Case(frozenset({"cache", "page64"}), head_dim, heads=8, kv_heads=2, lengths=lengths)
+    text = fa4_cute.explain(
+        head_dim=head_dim, heads_q=8, heads_k=2, batch=len(lengths), seqlen_q=1, seqlen_k=1024,
+        page_size=64,
+    )
+    assert f"{splits} splits of the keys: predicted for a B200" in text
+    assert "joined by the last CTA" in text
+    check(case)
