@@ -42,7 +42,7 @@ def test_output_and_lse(case: Case) -> None:
 
 
 def test_two_q_tiles_share_many_keys() -> None:
-    spec = spec_of(chunks("page64 causal ragged", lengths=((500, 16384),)))
+    spec = spec_of(chunks("page64 causal ragged", lengths=((1152, 32768),)))
     assert isinstance(spec, KernelSpec)
     assert (spec.config.num_qo, spec.variant.is_split) == (2, True)
     check(chunks("page64 causal ragged", lengths=((70, 2100), (20, 40)), num_qo=2, num_splits=9))

@@ -129,40 +129,46 @@ CHUNK = Problem(
 
 
 @pytest.mark.parametrize(
-    ("changes", "num_qo", "count"),
+    ("changes", "num_qo", "count", "where"),
     [
-        ({}, 2, 9),
-        ({"features": Features()}, 2, 9),
-        ({"dtype": "fp8_e4m3"}, 2, 9),
-        ({"head_dim": 64, "head_dim_v": 64}, 2, 9),
-        ({"head_dim": 192}, 1, 4),
-        ({"head_dim": 192, "dtype": "fp8_e4m3"}, 2, 9),
-        ({"head_dim": 256, "head_dim_v": 256}, None, 4),
-        ({"head_dim": 512, "head_dim_v": 512}, None, 2),
-        ({"features": Features(used_k=True, score_mod=ScoreMod("cap", "digest"), sink=True)}, 2, 9),
+        ({}, 1, 4, WORKSPACE),
+        ({"features": Features()}, 1, 4, WORKSPACE),
+        ({"dtype": "fp8_e4m3"}, 1, 4, WORKSPACE),
+        ({"head_dim": 64, "head_dim_v": 64}, 1, 4, CLUSTER),
+        ({"head_dim": 192}, 1, 4, WORKSPACE),
+        ({"head_dim": 192, "dtype": "fp8_e4m3"}, 1, 4, WORKSPACE),
+        ({"head_dim": 256, "head_dim_v": 256}, None, 4, WORKSPACE),
+        ({"head_dim": 512, "head_dim_v": 512}, None, 2, WORKSPACE),
+        ({"seqlen_q": 1024}, 1, 2, CLUSTER),
+        ({"seqlen_q": 1152, "seqlen_k": 32768}, 2, 4, WORKSPACE),
+        (
+            {"features": Features(used_k=True, score_mod=ScoreMod("cap", "digest"), sink=True)},
+            1, 4, WORKSPACE,
+        ),
     ],
-)
+)  # fmt: skip
 def test_chunks_of_prompts_over_a_cache_are_split(
-    changes: dict[str, Any], num_qo: int | None, count: int
+    changes: dict[str, Any], num_qo: int | None, count: int, where: Partition
 ) -> None:
     found = chosen(CHUNK, **changes)
     assert (q_tiles(found), found.num_splits) == (num_qo, count)
-    assert found.spec.variant.partition is WORKSPACE
+    assert found.spec.variant.partition is where
 
 
 def test_q_tiles_of_split_prompts_are_chosen_with_their_splits() -> None:
-    found = chosen(CHUNK)
+    many = {"seqlen_q": 1152, "seqlen_k": 32768}
+    found = chosen(CHUNK, **many)
     assert found.query_tiles is not None
     assert found.query_tiles.text.startswith(
         "two Q tiles per CTA: predicted for a B200 with split keys are "
     )
     # Whole, as many rows give more SMs work with one Q tile to a CTA.
-    whole = chosen(CHUNK, features=replace(CHUNK.features, num_splits=1))
+    whole = chosen(CHUNK, features=replace(CHUNK.features, num_splits=1), **many)
     assert (q_tiles(whole), whole.num_splits) == (1, 1)
     # A few splits of one Q tile meet in a cluster, those of two in a workspace only.
     assert q_tiles(chosen(PROMPT)) == 1
     for asked in (1, 2):
-        assert chosen(CHUNK, num_qo=asked).num_splits == 1
+        assert chosen(CHUNK, num_qo=asked, **many).num_splits == 1
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
