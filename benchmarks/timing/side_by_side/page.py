@@ -37,8 +37,9 @@ count, and small ones say nothing.
   than here; if in ours only, smaller by as much.
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
   is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
-  one another without padding. Short prompts, of this package and FlashAttention-4 alone, have one
-  key tile and several query tiles on each SM.
+  one another without padding. Short prompts have one key tile and several query tiles on each SM.
+  Chunks over a cache have few query tiles of many keys; one, the first, was executed for all. Short
+  prompts, chunks and pages of 16 are of this package and FlashAttention-4 alone.
 * **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM,
   chosen, or refused, so that a deviation of theirs comes back at most {amplified:g} times in what a
   key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
@@ -69,9 +70,9 @@ count, and small ones say nothing.
 * **Libraries.** The DSL's libraries for CUDA 12 wrote all PTX of FlashAttention-4 and of this
   package; in 4.8.1 those for CUDA 13 write the same, as older ones did not
   ([timing_blackwell.md](timing_blackwell.md)). Compared were 48 kernels, 31 of them as machine code
-  too, and the {launches} launches of all {rows} rows of decoding, packed sequences and short
-  prompts ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than the line
-  `.version`, so no ratio moves.
+  too, and the {launches} launches of all {rows} rows of decoding, chunks, packed sequences
+  and short prompts ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than
+  the line `.version`, so no ratio moves.
 """
 
 
@@ -84,9 +85,8 @@ NOT_RUN: Final = {
     "it does not honour the switch there",
     "fp16": "not run but as TIRx's: this package's PTX is that for bf16 but for names of types and "
     "descriptors of MMAs, which take as long on the clocked machine",
-    "Prompts of fewer than 1,024 queries": "not run here; "
-    "[experiments](experiments.md#whole-launches) have some, and with one key tile, no mask and "
-    "many heads FlashAttention-4 is ahead of this package",
+    "Prompts of fewer than 1,024 queries": "not run here but for those of one key tile and for "
+    "chunks; [experiments](experiments.md#whole-launches) have some",
     "fp8 at 512": "not run: FlashAttention-4, CUTLASS, Gluon and TIRx have no kernel for that head "
     "dimension, and Modular's was not asked with fp8",
     "FA4 d192/128 all by pairs, spill-free": "12 bytes of stores and 28 of loads at each of eight "
@@ -94,9 +94,9 @@ NOT_RUN: Final = {
     "load of each role, so `setmaxnreg` does not move them",
     "FA4 d256 all by CUDA 12, spill-free": "of five splits none is; its own (192, 120, 80) has 600 "
     "bytes of stores and 848 of loads, the best (192, 160, 80) 296 and 476",
-    "FA4, steps of decoding, spill-free": "not tried: of 32/8 heads memory takes over 90 % of the "
-    "time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split and combined 97 "
-    "and 710, with fp8 194",
+    "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over 90 "
+    "% of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split and "
+    "combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
     "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
     "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
     "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "

@@ -10,12 +10,18 @@ WIDE = [f"16/4 heads of 192/128, {size} keys, pages of 64"
         for size in ("64 x 4,096", "16 x 8,192", "4 x 16,384")]  # fmt: skip
 WIDEST = "16/4 heads of 256, 4 x 16,384 keys, pages of 64"
 STEPS = {
-    *((problems.SPLIT, f"32/8 heads, 4 x 32,768 keys, pages of {page}") for page in (64, 128)),
+    *((problems.SPLIT, f"32/8 heads, 4 x 32,768 keys, pages of {page}") for page in (16, 64, 128)),
     *(("FA4, CUDA 13", name) for name in (*WIDE, WIDEST)), ("FA4, CUDA 12", WIDEST),
     *((problems.SPLIT, name) for name in (*WIDE, WIDEST)),
     (problems.SPLIT, "32/8 heads, fp8, 4 x 16,384 keys, pages of 64"),
 }  # fmt: skip
 """Of FlashAttention-4, that move registers to local memory."""
+CHUNKS = {
+    (column, other.name)
+    for column in ("FA4, CUDA 12", "FA4, CUDA 13", problems.SPLIT)
+    for other in problems.OTHERS if other.name.startswith("chunk")
+}  # fmt: skip
+"""Of these all do."""
 
 
 def test_steps_of_decoding_say_what_they_are() -> None:
@@ -76,5 +82,7 @@ def test_every_configuration_that_spills_has_a_column_without_or_is_named() -> N
     assert {(f"{column}, spill-free", name) for column, name in spilling} - shown == {
         (f"FA4, CUDA {cuda}, spill-free", f"bf16 {dims} all")
         for cuda, dims in ((12, "d256"), (13, "d192/128"))
-    } | {(f"{column}, spill-free", f"decode, {name}") for column, name in STEPS}
+    } | {(f"{column}, spill-free", f"decode, {name}") for column, name in STEPS} | {
+        (f"{column}, spill-free", name) for column, name in CHUNKS
+    }
     assert sum(name.endswith("spill-free") for name in NOT_RUN) == 3

@@ -235,7 +235,7 @@ def test_what_others_have_no_kernel_for_is_refused() -> None:
 
 
 def test_a_decoding_step_over_pages_in_modular_s_words(tmp_path: Path) -> None:
-    problem = replace(problems.OTHERS[0].problem, batch=3, seqlen_k=100)
+    problem = replace(problems.OTHERS[0].problem, batch=3, seqlen_k=100, page=64)
     tensors = callers.inputs(problem)
     words = inputs.WRITERS["paged"](tmp_path, others.of_pages(problem, tensors))
     assert words == ["3", "3", "1", "100", "6", "24"]  # pages of a row, and what padding adds
