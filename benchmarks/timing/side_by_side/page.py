@@ -94,9 +94,9 @@ NOT_RUN: Final = {
     "load of each role, so `setmaxnreg` does not move them",
     "FA4 d256 all by CUDA 12, spill-free": "of five splits none is; its own (192, 120, 80) has 600 "
     "bytes of stores and 848 of loads, the best (192, 160, 80) 296 and 476",
-    "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over 90 "
-    "% of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split and "
-    "combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
+    "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over "
+    "90 % of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split "
+    "and combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
     "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
     "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
     "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "
