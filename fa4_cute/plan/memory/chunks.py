@@ -22,7 +22,7 @@ FEW_COPIES: Final = 8
 """Where K has rope columns besides, whose copies follow, and on Hopper, whose load warp has fewer
 registers: sixteen spill there."""
 FEWEST_COPIES: Final = 4
-"""On Hopper where the load warp has scales per token or a mask of several terms besides."""
+"""Where the load warp has scales per token or a mask of several terms besides."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ def copies_in_a_row(
 
     ``is_laden`` says that keys have scales per token, or the mask several terms.
     """
-    if isinstance(config, SM90Config):
-        return FEWEST_COPIES if is_laden else FEW_COPIES
+    if is_laden:
+        return FEWEST_COPIES
     has_rope = isinstance(config, FA4Config) and config.rope_depth() > 0
-    return FEW_COPIES if has_rope else COPIES_IN_A_ROW
+    return FEW_COPIES if has_rope or isinstance(config, SM90Config) else COPIES_IN_A_ROW
 
 
 def depth_chunks(
