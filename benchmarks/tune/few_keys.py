@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KEYS: Final = tuple(range(128, 1025, 128))
 """Lengths of the launches. What a query tile takes does not grow evenly with so few: one Q tile
-deals key tiles out to both softmax groups, and those of head dimension 64 have 192 keys there."""
+deals key tiles out to both softmax groups."""
 ROUNDS: Final = (2, 6)
 """Query tiles of a persistent CTA by which its start is told from them."""
 SMS: Final = 148

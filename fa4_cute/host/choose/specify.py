@@ -83,8 +83,6 @@ def _specified_sm100(
     if posed.features.num_splits is None and posed.num_qo is None:
         # With either given, the results must not depend on the batch.
         tiles, splits = choose_tiled_splits(spec, tiles, posed.sizes, posed.sms)
-        if tiles is not None and isinstance(spec, KernelSpec):
-            spec = _with_query_tiles(spec, tiles.num_qo)
     keys, joined = (splits.key_splits, splits.joined) if splits else (None, None)
     if posed.features.scheduler is None and (keys is None or keys.num_splits == 1):
         taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)

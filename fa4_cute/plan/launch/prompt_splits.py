@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
-from ..spec.limits import supported
 from .key_splits import WORTH
 from .launch import AttentionSizes
 from .selection import QueryTiles
@@ -40,10 +39,9 @@ def choose_tiled_splits(
     splits = choose_blackwell_splits(spec, sizes, num_sms)
     if splits is None or tiles is None or tiles.is_final or not isinstance(spec, KernelSpec):
         return TiledSplits(tiles, splits)
+    # Both are possible: the kernel of two is where the choice began, and one that is not is final.
     count = 3 - spec.config.num_qo
     config = spec.config.with_num_qo(count)
-    if not supported(config):
-        return TiledSplits(tiles, splits)
     other = choose_blackwell_splits(spec.with_config(config), sizes, num_sms)
     if other is None or other.key_splits.num_splits == 1 or other.cycles > WORTH * splits.cycles:
         return TiledSplits(tiles, splits)
