@@ -15,7 +15,14 @@ from ..pipelines import PairBarriers
 from ..plan.spec.attention_spec import AttentionSpec
 from .context import KernelContext, TmemContext
 from .sequence import Arguments
-from .tile import WorkTile, place_in_section, place_of_work, query_tile, work_at
+from .tile import (
+    WorkTile,
+    place_in_section,
+    place_of_work,
+    query_tile,
+    work_at,
+    work_by_rows,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,9 @@ def decode_pair_work(
     With causal masks the longest tiles come first.
     """
     config = spec.config
+    if spec.variant.by_rows:
+        work = work_by_rows(spec, args, index)
+        return replace(work, position=work.position + rank * config.BM_eff())
     if index is not None:
         block, head, batch, num_pairs = place_of_work(spec, args, index)
     elif spec.heads_first:

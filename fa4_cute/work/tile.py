@@ -15,6 +15,7 @@ from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.masks.masks import is_zero
 from ..plan.masks.query_tiles import KeptOrder, SequenceOrder
 from ..plan.spec.attention_spec import AttentionSpec
+from .packed import find_sequence
 from .progress import counted
 from .sequence import Arguments, Sequence, decode_sequence
 
@@ -73,6 +74,8 @@ def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None
 
     With causal masks the longest tiles come first.
     """
+    if spec.variant.by_rows:
+        return work_by_rows(spec, args, index)
     if index is None:
         if spec.heads_first:
             block, head, batch, num_blocks = place_in_section(spec, args.num_q_heads)
@@ -83,6 +86,34 @@ def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None
         block, head, batch, num_blocks = place_of_work(spec, args, index)
     tile, split = query_tile(spec, args, block, num_blocks)
     return work_at(spec, args, (tile * spec.config.PairBM_eff(), head, batch), split)
+
+
+def work_by_rows(spec: AttentionSpec, args: Arguments, index: Int32 | None) -> WorkTile:
+    """Return that tile where query tiles are counted by rows: a sequence after the other.
+
+    Dynamic CTAs take all heads of one query tile before the next one, so that works are alike; of
+    others a head's keys and values stay in the L2 while its query tiles are taken.
+    """
+    if index is None:
+        place, head, _ = ids.block_index()
+        if spec.config.cta_group() > 1:
+            place = place // spec.config.cta_group()
+    elif spec.variant.is_dynamic:
+        number, heads = Uint32(index), Uint32(args.extras.num_heads)
+        place = number // heads
+        place, head = Int32(place), Int32(number - place * heads)
+    else:
+        number = Uint32(index)
+        places = Uint32(args.extras.num_work) // Uint32(args.extras.num_heads)
+        head = number // places
+        place, head = Int32(number - head * places), Int32(head)
+    split: Int32 | int = 0
+    if spec.variant.splits_keys:
+        num_splits = num_splits_of(spec, args)
+        place, split = place // num_splits, place % num_splits
+    found = find_sequence(spec, args, place)
+    position = found.query_tile(spec) * spec.config.PairBM_eff()
+    return work_at(spec, args, (position, head, found.number), split, found.sequence)
 
 
 def place_of_work(
@@ -208,12 +239,21 @@ def num_splits_of(spec: AttentionSpec, args: Arguments) -> Int32 | int:
     return args.extras.num_splits
 
 
-def work_at(spec: AttentionSpec, args: Arguments, where: Place, split: Int32 | int) -> WorkTile:
-    """Return the work tile whose first query, head and batch are ``where``."""
+def work_at(
+    spec: AttentionSpec,
+    args: Arguments,
+    where: Place,
+    split: Int32 | int,
+    sequence: Sequence | None = None,
+) -> WorkTile:
+    """Return the work tile whose first query, head and batch are ``where``.
+
+    ``sequence`` is that batch entry's, where it has been decoded.
+    """
     position, head, batch = where
     config = spec.config
     kv_head = head if config.fuse_gqa else head // config.group
-    sequence = decode_sequence(spec, args, batch)
+    sequence = sequence or decode_sequence(spec, args, batch)
     before = spec.positions_before(sequence.seqlen_q)
     position = position if is_zero(before) else position - before
     key_tiles = visited_tiles(spec, sequence, position, spec.config.PairBM_eff())

@@ -32,6 +32,8 @@ class Features:
         scheduler: how query tiles are assigned to CTAs; None leaves it to the kernel, and counts as
             ``TILE`` where no kernel is known.
         token_scales: q and k have a scale per token.
+        by_rows: query tiles of packed queries are counted by rows; None leaves it to the rules, and
+            counts as False where these are not consulted.
     """
 
     mask: Mask = NULL
@@ -45,6 +47,7 @@ class Features:
     split: Partition | None = None
     scheduler: Scheduler | None = None
     token_scales: bool = False
+    by_rows: bool | None = None
 
     def variant(self, *, causal: bool, return_lse: bool) -> Variant:
         """Return what the kernel is specialised on.
@@ -65,6 +68,7 @@ class Features:
             scheduler=self.scheduler or Scheduler.TILE,
             token_scales=self.token_scales,
             num_partitions=self.count if self.partition is Partition.CLUSTER else 1,
+            by_rows=bool(self.by_rows),
         )
 
     @property

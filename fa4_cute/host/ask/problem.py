@@ -48,6 +48,7 @@ class Problem:
         pair_cta: whether two CTAs are to share each MMA, where a kernel has the choice.
         arch: architecture of the kernel.
         num_sms: SMs of the device; None for those of the architecture's usual one.
+        total_q: packed queries of all sequences; 0 for as many in each as in the longest.
     """
 
     dtype: str
@@ -69,6 +70,7 @@ class Problem:
     pair_cta: bool = False
     arch: str = SM100A
     num_sms: int | None = None
+    total_q: int = 0
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -127,8 +129,9 @@ class Problem:
     def sizes(self) -> AttentionSizes:
         """Sizes of the launch."""
         return AttentionSizes(
-            self.batch, self.seqlen_q, self.seqlen_k, self.num_q_heads, self.num_kv_heads
-        )
+            self.batch, self.seqlen_q, self.seqlen_k, self.num_q_heads, self.num_kv_heads,
+            self.total_q,
+        )  # fmt: skip
 
     @property
     def sms(self) -> int:
@@ -163,10 +166,20 @@ class Problem:
             return self
         return replace(self, features=replace(self.features, num_splits=num_splits))
 
+    def with_total_of(self, total_q: int) -> Problem:
+        """Return the problem with so many packed queries."""
+        return self if total_q == self.total_q else replace(self, total_q=total_q)
+
+    def with_rows(self, *, by_rows: bool) -> Problem:
+        """Return the problem with ``by_rows`` where it leaves open how query tiles are counted."""
+        if self.features.by_rows is not None or not self.features.ragged_q:
+            return self
+        return replace(self, features=replace(self.features, by_rows=by_rows))
+
     def settled(self, variant: Variant, num_splits: int) -> Problem:
         """Return the problem with nothing left open: as the kernel of ``variant`` takes it."""
         split = self.with_splits(num_splits).with_partition(variant.partition)
-        return split.with_scheduler(variant.scheduler)
+        return split.with_scheduler(variant.scheduler).with_rows(by_rows=variant.by_rows)
 
     @classmethod
     def from_tensors(cls, q: Any, k: Any, v: Any, **options: Any) -> Problem:
@@ -216,6 +229,7 @@ class Problem:
             batch=where.batch,
             seqlen_q=where.seqlen_q,
             seqlen_k=where.seqlen_k,
+            total_q=where.total_q,
             num_q_heads=q.shape[-2],
             num_kv_heads=k.shape[-2],
             head_dim=q.shape[-1] + (0 if rope is None else rope[0].shape[-1]),
@@ -236,6 +250,7 @@ class Problem:
 
 _SIZES: Final = (
     "batch", "seqlen_q", "seqlen_k", "num_q_heads", "num_kv_heads", "head_dim", "head_dim_v",
+    "total_q",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class Sequences:
         seqlen_q, seqlen_k: queries and keys of the longest; of a cache, the keys it has room for.
         used_k: keys of the longest, where they are known and less than the room.
         page_size: keys per page, 0 without pages.
+        total_q: queries of all of them where they are packed, else 0.
         cu_seqlens_q, cu_seqlens_k, seqused_k, page_table: int32 tensors, or None.
     """
 
@@ -34,6 +35,7 @@ class Sequences:
     seqlen_k: int
     used_k: int | None = None
     page_size: int = 0
+    total_q: int = 0
     cu_seqlens_q: Any = None
     cu_seqlens_k: Any = None
     seqused_k: Any = None
@@ -67,7 +69,8 @@ def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
     page_size = 0 if given.page_table is None else k.shape[1]
     tensors = (getattr(batch, name) for name in Given._fields)
     read = (None if tensor is None else as_int32(tensor) for tensor in tensors)
-    return Sequences(count, *found, page_size, *read)
+    total_q = 0 if offsets is None else q.shape[0]
+    return Sequences(count, *found, page_size, total_q, *read)
 
 
 def room_of(inputs: Inputs, batch: Batch) -> Room:

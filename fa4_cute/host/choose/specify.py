@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMEM_LANES
 from ...plan.launch.key_splits import KeySplits
+from ...plan.launch.launch import counts_rows
 from ...plan.launch.prompt_splits import choose_tiled_splits
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import (
@@ -88,6 +89,7 @@ def _specified_sm100(
         taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
     problem = problem.with_splits(keys.num_splits if keys else 1)
+    problem = problem.with_rows(by_rows=counts_rows(spec, posed.sizes))
     joined = joined or _joined_by_rules(problem, spec)
     if joined is not None:
         problem = problem.with_partition(joined.partition)
@@ -142,6 +144,8 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)
+    tiled = _sm90_specification_of(problem, row, tile)
+    problem = problem.with_rows(by_rows=counts_rows(tiled, sizes))
     spec = _sm90_specification_of(problem, row, tile)
     return Specified(problem, spec, tile, splits, split=_joined_by_rules(problem, spec))
 

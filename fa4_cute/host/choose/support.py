@@ -39,6 +39,8 @@ _NEAREST: Final = {
     "scheduler='dynamic'": "scheduler='persistent'",
 }
 """What to choose instead, where another head dimension is not the nearest choice."""
+ROUNDED_BITS: Final = 4
+"""Leading bits of the number of packed queries that a choice follows from."""
 _WORTH_TELLING: Final = 2048
 """Keys from which on a caller hears that they are whole, and no prediction says so."""
 
@@ -102,9 +104,22 @@ class Choice:
         )
 
 
-@lru_cache(maxsize=1024)
 def choose(problem: Problem) -> Choice | Refusal:
-    """Return the kernel for ``problem``, or why there is none."""
+    """Return the kernel for ``problem``, or why there is none.
+
+    It follows from about how many packed queries there are: their number changes from step to step.
+    """
+    return _choose(problem.with_total_of(rounded_up(problem.total_q)))
+
+
+def rounded_up(count: int) -> int:
+    """Return a number that ``count`` and up to an eighth more have in common, not below it."""
+    shift = max(0, count.bit_length() - ROUNDED_BITS)
+    return -(-count >> shift) << shift
+
+
+@lru_cache(maxsize=1024)
+def _choose(problem: Problem) -> Choice | Refusal:
     for rule in (_dtype_rule, _shape_rule, _head_dim_rule):
         refusal = rule(problem)
         if refusal is not None:

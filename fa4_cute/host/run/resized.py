@@ -167,7 +167,7 @@ def _sized(problem: Problem, sizes: Sizes) -> Problem:
     if seqlen_k is None:
         seqlen_k = sizes.pages * problem.features.page_size or problem.seqlen_k
     seqlen_q = problem.seqlen_q if seqlen_q is None else seqlen_q
-    return replace(problem, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
+    return replace(problem, seqlen_q=seqlen_q, seqlen_k=seqlen_k, total_q=sizes.rows_q)
 
 
 def _laid_out(name: str, layout: OperandLayout, sizes: Sizes) -> OperandLayout:

@@ -11,11 +11,14 @@ from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
 from ..spec.sm90_spec import SM90Spec
-from ..spec.variant import KEPT, WORK_COUNTS
-from .tiles import TileShape, grid, heads_of_section, kept_tiles
+from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
+from .packed_rows import first_step
+from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
 MAX_GRID_YZ: Final = 65535
+FEWER_BY_ROWS: Final = 1.25
+"""Query tiles of a launch, over those counted by rows, from which on rows are counted."""
 SMALLEST_SCALE: Final = SMALLEST_NORMAL_FLOAT32
 """A scale of 0 becomes this: the scores still vanish, and masked scores (minus infinity) stay minus
 infinity instead of becoming NaN."""
@@ -23,16 +26,39 @@ infinity instead of becoming NaN."""
 
 @dataclass(frozen=True)
 class AttentionSizes:
-    """Sizes of one call: q (batch, seqlen_q, num_q_heads, d), k and v (batch, seqlen_k, ...)."""
+    """Sizes of one call: q (batch, seqlen_q, num_q_heads, d), k and v (batch, seqlen_k, ...).
+
+    Of packed sequences, those of the longest; ``total_q`` are the queries of all of them, 0 for as
+    many in each.
+    """
 
     batch: int
     seqlen_q: int
     seqlen_k: int
     num_q_heads: int
     num_kv_heads: int
+    total_q: int = 0
 
-    def blocks(self, shape: TileShape) -> tuple[int, int, int]:
-        """Return the grid in which every work tile of this shape has CTAs of its own."""
+    @property
+    def num_queries(self) -> int:
+        """Queries of all sequences."""
+        return self.total_q or self.batch * self.seqlen_q
+
+    def query_tiles(self, shape: TileShape) -> int:
+        """Return the work tiles of all heads and sequences: at most, where these are packed."""
+        each = math.prod(self.blocks(shape))
+        if self.total_q:
+            each = min(each, math.prod(self.blocks(shape, by_rows=True)))
+        return each // shape.cluster_size
+
+    def blocks(self, shape: TileShape, *, by_rows: bool = False) -> tuple[int, int, int]:
+        """Return the grid in which every work tile of this shape has CTAs of its own.
+
+        With ``by_rows`` sequences lie one behind the other along x; else along z, each with as many
+        query tiles as the longest.
+        """
+        if by_rows:
+            return grid_by_rows(shape, self.num_queries, self.num_q_heads, self.batch)
         return grid(
             shape,
             max_seqlen_q=self.seqlen_q, num_q_heads=self.num_q_heads, batch=self.batch,
@@ -64,6 +90,7 @@ def plan_launch(
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
 
+    Counted by rows, query tiles of all sequences lie along x.
     The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
     per query tile where there are fewer; a pair of CTAs counts for two SMs, and one is started
     however few there are. A dynamic one gets a CTA or pair for every query tile: those that run
@@ -82,6 +109,8 @@ def plan_launch(
         "num_q_heads": sizes.num_q_heads,
         "scale_log2": kernel_scale(softmax_scale),
     }
+    if spec.variant.by_rows:
+        scalars |= {"num_sequences": sizes.batch, FIRST_STEP: first_step(sizes.batch)}
     if spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
@@ -101,9 +130,25 @@ def plan_launch(
     )
 
 
+def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
+    """Return whether a launch of packed queries counts query tiles by rows: there are far fewer.
+
+    An empty one costs a CTA of its own some 3,600 cycles and a dynamic one 2,200
+    (``plan.config.predicted.CHUNKS``), a full one 5,000 or more besides its keys, and to find the
+    sequence of one a few hundred.
+    """
+    if not (spec.variant.ragged_q and sizes.total_q and sizes.batch):
+        return False
+    shape = TileShape.of(spec.config)
+    counted, (each, *_) = sizes.blocks(shape, by_rows=True)[0], sizes.blocks(shape)
+    return FEWER_BY_ROWS * counted <= each * sizes.batch
+
+
 def count_counters(spec: AttentionSpec, sizes: AttentionSizes) -> int:
     """Return how many counters a launch needs: one a query tile whose last CTA joins its splits."""
-    return math.prod(sizes.blocks(TileShape.of(spec.config))) if spec.variant.last_joins else 0
+    if not spec.variant.last_joins:
+        return 0
+    return math.prod(sizes.blocks(TileShape.of(spec.config), by_rows=spec.variant.by_rows))
 
 
 def _refuse(
@@ -132,7 +177,7 @@ def _query_tile_blocks(
     spec: AttentionSpec, sizes: AttentionSizes, num_splits: int
 ) -> tuple[int, int, int]:
     """Return the grid in which every split of every query tile has CTAs of its own."""
-    x, y, z = sizes.blocks(TileShape.of(spec.config))
+    x, y, z = sizes.blocks(TileShape.of(spec.config), by_rows=spec.variant.by_rows)
     if spec.heads_first:
         return _sections(spec, sizes, (x, y, z))
     for name, count in (("heads", y), ("batch", z)):
@@ -174,6 +219,8 @@ def _turns(
 ) -> tuple[int, int]:
     """Return scheduled heads and sequences, or heads of a section and their sections."""
     _, heads, batch = blocks
+    if spec.variant.by_rows:
+        return heads, sizes.batch
     if not spec.in_sections:
         return heads, batch
     if not isinstance(spec, SM90Spec):

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Final
 
 from ..config.config import FA4Config
@@ -61,7 +60,7 @@ class Workload:
     @property
     def num_ctas(self) -> int:
         """CTAs of the grid with two Q tiles each."""
-        return prod(self.sizes.blocks(TileShape.of(self.config)))
+        return self.sizes.query_tiles(TileShape.of(self.config)) * self.config.cta_group()
 
 
 @lru_cache(maxsize=1024)

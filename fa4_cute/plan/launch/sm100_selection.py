@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from heapq import heapreplace
-from math import prod
 from typing import Final
 
 from ..config.config import FA4Config
@@ -123,9 +122,8 @@ class QueryTileLoad:
             first = min(keys, align_up(seen, config.BN))
         size = config.cta_group()
         places = max(1, num_sms // size)
-        blocks = sizes.blocks(shape)
-        units, mean = prod(blocks) // size, (first + keys) // 2
-        return cls(units, places, keys, mean, first == keys, blocks[0] // size)
+        units, mean = sizes.query_tiles(shape), (first + keys) // 2
+        return cls(units, places, keys, mean, first == keys, sizes.blocks(shape)[0] // size)
 
     def cycles(self, costs: Costs, *, in_order: bool) -> int:
         """Return what the launch takes; ``in_order`` is the fixed one of persistent CTAs."""

@@ -95,7 +95,7 @@ class SplitLoad:
         key_bytes = (config.depth + spec.output_depth) * config.qkv_dtype_size
         moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
         tiles = QueryTileLoad.of(config, sizes, num_sms, causal=spec.variant.causal)
-        rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
+        rows = sizes.num_queries * sizes.num_q_heads
         of_tile = min(spec.tile_positions, sizes.seqlen_q) * spec.rows_per_position
         moving = moved // MEMORY_BYTES_PER_CYCLE
         return cls(tiles, rows, of_tile, moving, row, spec.output_depth, config.BN)

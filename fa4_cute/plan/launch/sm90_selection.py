@@ -190,10 +190,10 @@ class GridLoad:
         key_tiles = visited_key_tiles(spec, sizes)
         tile_bytes = config.BN * columns * config.qkv_dtype_size
         all_bytes = sizes.batch * sizes.num_kv_heads * key_tiles * tile_bytes
-        rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
+        rows = sizes.num_queries * sizes.num_q_heads
         partial_bytes = 2 * rows * (spec.output_depth + 1) * 4
         return cls(
-            units=prod(sizes.blocks(TileShape.of(config))),
+            units=sizes.query_tiles(TileShape.of(config)),
             slots=num_sms * config.ctas_per_sm,
             key_tiles=key_tiles,
             tile_ns=tile_ns(spec),

@@ -111,8 +111,10 @@ class Extras(Generic[Address, Count, Factor]):
         k_scale, k_scale_row: scales of the keys, float32 (batch or pages, num_kv_heads, row).
         padding, biases, aux: the arrays of the mask and of the score modifier.
         num_work, num_heads, num_sequences: query tiles of all heads and sequences of a persistent
-            launch, and these two; or heads of a section, and sections (``in_sections``).
+            launch, and these two; or heads of a section, and sections (``in_sections``). Sequences
+            also where query tiles are counted by rows.
         num_kept: query tiles of each head, the shortest, that come after all others.
+        first_step: sequences between two that are looked at first for that of a query tile.
         num_splits: CTAs that share the keys of a query tile.
         partial_rows: (query, head) rows of one split.
         partial_o: float32 (split, row, depth of O).
@@ -139,6 +141,7 @@ class Extras(Generic[Address, Count, Factor]):
     num_heads: Count = field(default_factory=_absent)
     num_sequences: Count = field(default_factory=_absent)
     num_kept: Count = field(default_factory=_absent)
+    first_step: Count = field(default_factory=_absent)
     num_splits: Count = field(default_factory=_absent)
     partial_rows: Address = field(default_factory=_absent)
     partial_o: Address = field(default_factory=_absent)

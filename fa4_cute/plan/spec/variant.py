@@ -36,6 +36,9 @@ WORK_COUNTS: Final = ("num_work", "num_heads", "num_sequences")
 """Parameters of a persistent kernel: query tiles of all heads and sequences, and these two."""
 KEPT: Final = "num_kept"
 """Parameter of a dynamic one that keeps short query tiles for the end: how many of each head."""
+FIRST_STEP: Final = "first_step"
+"""Parameter of a kernel that finds the sequence of a query tile by rows: sequences between two that
+are looked at first."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class Variant:
         token_scales: fp8 queries and keys have a scale per token.
         num_partitions: CTAs of a cluster that share the keys; 1 without one. A workspace takes any
             number, which comes with the call.
+        by_rows: the launch has query tiles for the rows of packed queries together, not for every
+            sequence as many as the longest has, and warps find the sequence of theirs.
 
     Raises:
         ValueError: for combinations that describe nothing.
@@ -122,6 +127,7 @@ class Variant:
     scheduler: Scheduler = Scheduler.TILE
     token_scales: bool = False
     num_partitions: int = 1
+    by_rows: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what describes nothing."""
@@ -135,6 +141,8 @@ class Variant:
             raise ValueError("cu_seqlens_k: keys of a paged cache have no row offsets of their own")
         if self.page_size and not self.used_k:
             raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
+        if self.by_rows and not self.ragged_q:
+            raise ValueError("by_rows=True: query tiles are counted by rows where those are packed")
         if self.in_cluster != (self.num_partitions > 1):
             raise ValueError(
                 f"num_partitions={self.num_partitions}: a cluster that shares the keys has two "
@@ -291,8 +299,9 @@ class Variant:
             ),
             num_work=work_count,
             num_heads=work_count,
-            num_sequences=work_count,
+            num_sequences=_if(self.is_persistent or self.by_rows, "u32"),
             num_kept=_if(self.keeps_short, "u32"),
+            first_step=_if(self.by_rows, "u32"),
             num_splits=_if(self.is_split, "u32"),
             partial_rows=_if(self.is_split, "u64"),
             partial_o=_if(self.is_split, "u64"),
@@ -308,7 +317,7 @@ class Variant:
     @property
     def call_extras(self) -> Extras[str, str, str]:
         """Those of the same parameters that the call's tensors give; the rest is the launch's."""
-        return self.extras.without((*WORK_COUNTS, KEPT))
+        return self.extras.without((*WORK_COUNTS, KEPT, FIRST_STEP))
 
     @property
     def name_parts(self) -> tuple[str, ...]:
@@ -325,6 +334,7 @@ class Variant:
             "last": self.last_joins,
             f"cluster{self.num_partitions}": self.in_cluster,
             self.scheduler.name.lower(): self.is_persistent,
+            "rows": self.by_rows,
             "tokens": self.token_scales,
             "lse": self.return_lse,
         }

@@ -1,0 +1,100 @@
+"""Which packed sequence a place of query tiles belongs to, where a launch counts these by rows.
+
+All lanes of a warp look at as many sequences at once (``plan.launch.packed_rows``).
+"""
+
+from dataclasses import dataclass, replace
+
+import cutlass
+from cutlass import Int32, Uint32, cute
+
+from ..device import ids
+from ..device.memory import gmem
+from ..device.registers import DEVICE
+from ..plan.launch.packed_rows import WAYS, first_place
+from ..plan.spec.attention_spec import AttentionSpec
+from .sequence import Arguments, Sequence, decode_sequence
+
+
+@dataclass(frozen=True)
+class PackedPlace:
+    """A place of a query tile in its sequence.
+
+    Attributes:
+        number: of the sequence.
+        sequence: its lengths and offsets.
+        tile: number of the place among its own. At most one has no query tile; the last sequence
+            has those behind all rows besides.
+        num_tiles: its places, without these.
+    """
+
+    number: Int32
+    sequence: Sequence
+    tile: Int32
+    num_tiles: Int32
+
+    def query_tile(self, spec: AttentionSpec) -> Int32:
+        """Return the query tile of the place: with causal masks the longest comes first."""
+        if not spec.variant.longest_first:
+            return self.tile
+        is_of_rows = self.tile < self.num_tiles
+        return DEVICE.select(is_of_rows, self.num_tiles - 1 - self.tile, self.tile)
+
+
+def find_sequence(spec: AttentionSpec, args: Arguments, place: Int32) -> PackedPlace:
+    """Return what place ``place`` of query tiles is. Whole warps.
+
+    Every lane decodes the sequence that it looks at, so that nothing is loaded after it is found.
+    """
+    positions, count = spec.config.PairBM_eff(), args.extras.num_sequences
+    start = narrowed(args, positions, place)
+    of_lane = start + ids.lane_index()
+    own = decode_sequence(spec, args, DEVICE.minimum(of_lane, count - 1))
+    row = Int32(own.first_query)
+    lane = num_begun(row, of_lane, (positions, place, count)) - 1
+    found, number = from_lane(own, lane), start + lane
+    first = place_of_row(Int32(found.first_query), number, positions)
+    behind = place_of_row(found.first_query + found.seqlen_q, number, positions) + 1
+    return PackedPlace(number, found, place - first, behind - first)
+
+
+@cute.jit
+def narrowed(args: Arguments, positions: cutlass.Constexpr[int], place: Int32) -> Int32:
+    """Return the first of ``WAYS`` sequences, or fewer, of which one has the place."""
+    count, start, step = args.extras.num_sequences, Int32(0), args.extras.first_step
+    while step > 1:
+        sequence = start + ids.lane_index() * step
+        at = DEVICE.minimum(sequence, count)
+        row = gmem.load_i32(gmem.word_address(args.extras.cu_seqlens_q, at))
+        start = start + (num_begun(row, sequence, (positions, place, count)) - 1) * step
+        step = Int32(Uint32(step) // WAYS)
+    return start
+
+
+def num_begun(row: Int32, sequence: Int32, launch: tuple[int, Int32, Int32]) -> Int32:
+    """Return how many lanes' sequences begin at a place or before it.
+
+    Args:
+        row: the first row of the lane's. sequence: its number.
+        launch: positions of a query tile, the place, and the number of sequences.
+    """
+    positions, place, count = launch
+    begun = place_of_row(row, sequence, positions) <= place
+    is_begun = cutlass.Boolean(begun & (sequence < count))
+    return Int32(cute.arch.popc(cute.arch.vote_ballot_sync(is_begun)))
+
+
+def place_of_row(row: Int32, sequence: Int32, positions: int) -> Int32:
+    """Return the place of a row; none is negative, so that the division is a shift, or nearly."""
+    return Int32(first_place(Uint32(row), Uint32(sequence), positions))
+
+
+def from_lane(own: Sequence, lane: Int32) -> Sequence:
+    """Return the sequence that ``lane`` has decoded."""
+
+    def taken(value: Int32 | int) -> Int32 | int:
+        return value if isinstance(value, int) else cute.arch.shuffle_sync(value, lane)
+
+    names = ("seqlen_q", "seqlen_k", "first_query", "first_key", "key_batch")
+    lengths = {slot: cute.arch.shuffle_sync(n, lane) for slot, n in own.lengths.items()}
+    return replace(own, lengths=lengths, **{name: taken(getattr(own, name)) for name in names})
