@@ -19,6 +19,9 @@ from .turns import choose_section, is_in_turns, key_loads
 MAX_GRID_YZ: Final = 65535
 FEWER_BY_ROWS: Final = 1.25
 """Query tiles of a launch, over those counted by rows, from which on rows are counted."""
+FEWER_THAN_LONGEST_FIRST: Final = 2.0
+"""The same where the longest query tiles of all sequences would come first otherwise: of drawn
+batches those with fewer to spare lost as often as they won (``docs/experiments.md``)."""
 SMALLEST_SCALE: Final = SMALLEST_NORMAL_FLOAT32
 """A scale of 0 becomes this: the scores still vanish, and masked scores (minus infinity) stay minus
 infinity instead of becoming NaN."""
@@ -135,13 +138,15 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
 
     An empty one costs a CTA of its own some 3,600 cycles and a dynamic one 2,200
     (``plan.config.predicted.CHUNKS``), a full one 5,000 or more besides its keys, and to find the
-    sequence of one a few hundred.
+    sequence of one a few hundred. Rows are counted one sequence after the other, whose order is
+    the caller's.
     """
     if not (spec.variant.ragged_q and sizes.total_q and sizes.batch):
         return False
     shape = TileShape.of(spec.config)
     counted, (each, *_) = sizes.blocks(shape, by_rows=True)[0], sizes.blocks(shape)
-    return FEWER_BY_ROWS * counted <= each * sizes.batch
+    fewer = FEWER_THAN_LONGEST_FIRST if spec.place_by_place else FEWER_BY_ROWS
+    return fewer * counted <= each * sizes.batch
 
 
 def count_counters(spec: AttentionSpec, sizes: AttentionSizes) -> int:

@@ -185,6 +185,13 @@ class CommonSpec(ABC):
         return handed and variant.causal and variant.is_over_cache
 
     @property
+    def place_by_place(self) -> bool:
+        """Whether persistent CTAs take query tile after query tile, each of all heads and sequences
+        before the next one: with a causal mask the longest first."""
+        by_sequence = self.sequence_by_sequence or self.head_by_head
+        return self.variant.is_persistent and not (by_sequence or self.variant.by_rows)
+
+    @property
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 
