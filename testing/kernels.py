@@ -87,6 +87,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
         **PAGED, **WORKSPACE,
     ),
     "2q d128 ragged": two_q(BF16, 128, mask=CAUSAL, ragged_q=True, ragged_k=True, sink=True),
+    "2q d128 ragged by rows": two_q(
+        BF16, 128, mask=CAUSAL, ragged_q=True, ragged_k=True, by_rows=True
+    ),
     "2q d128 page16": two_q(BF16, 128, mask=WINDOW, page_size=16, **PAGED),
     "2q d64 page256": two_q(BF16, 64, mask=CAUSAL, used_k=True, page_size=256),
     "2q d128 padding split": two_q(BF16, 128, mask=PaddingMask(0), return_lse=True, **WORKSPACE),
@@ -94,6 +97,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "2q d128 dynamic": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **DYNAMIC),
     "2q d128 dynamic chunks page64": two_q(
         BF16, 128, mask=CAUSAL, page_size=64, **PAGED, **DYNAMIC
+    ),
+    "2q d128 dynamic chunks page64 by rows": two_q(
+        BF16, 128, mask=CAUSAL, page_size=64, by_rows=True, **PAGED, **DYNAMIC
     ),
     "2q d64 persistent ragged page64": two_q(
         BF16, 64, mask=CAUSAL, page_size=64, **PAGED, **PERSISTENT
@@ -143,6 +149,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "depth512 d320 window sink": pair(BF16, 320, mask=WINDOW, sink=True),
     "depth512 d512 union": pair(BF16, 512, mask=UNION),
     "depth512 d256 ragged": pair(BF16, 256, mask=CAUSAL, ragged_q=True, ragged_k=True),
+    "depth512 d256 ragged by rows": pair(
+        BF16, 256, mask=CAUSAL, ragged_q=True, ragged_k=True, by_rows=True
+    ),
     "depth512 d512 page16 split": pair(BF16, 512, page_size=16, **PAGED, **WORKSPACE),
     "depth512 d256 function bias": pair(BF16, 256, mask=BIAS & CAUSAL, score_mod=MOD),
     "depth512 d512 persistent": pair(BF16, 512, mask=CAUSAL, return_lse=True, **PERSISTENT),
@@ -167,6 +176,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "sm90 d64 union": hopper(BF16, 64, mask=UNION, **PERSISTENT),
     "sm90 d192 ragged": hopper(
         BF16, 192, mask=CAUSAL, ragged_q=True, ragged_k=True, sink=True, **PERSISTENT
+    ),
+    "sm90 d128 persistent ragged by rows": hopper(
+        BF16, 128, mask=CAUSAL, ragged_q=True, ragged_k=True, by_rows=True, **PERSISTENT
     ),
     "sm90 d128 page64 split": hopper(
         BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE, **PERSISTENT

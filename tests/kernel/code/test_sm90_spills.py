@@ -37,6 +37,7 @@ VARIANTS = {
     "function": Variant(CAUSAL, return_lse=True, score_mod=MOD),
     "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
     "paged": Variant(CAUSAL, page_size=16, **PAGED),
+    "paged by rows": Variant(CAUSAL, page_size=16, by_rows=True, **PAGED),
     "sink split": Variant(CAUSAL, return_lse=True, sink=True, **WORKSPACE),
     "union paged split": Variant(
         UNION, return_lse=True, sink=True, page_size=16, **PAGED, **WORKSPACE
@@ -55,6 +56,10 @@ VARIANTS = {
     ),
     "everything paged split": Variant(
         EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16,
+        **PAGED, **WORKSPACE,
+    ),
+    "everything paged split by rows": Variant(
+        EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16, by_rows=True,
         **PAGED, **WORKSPACE,
     ),
 }  # fmt: skip

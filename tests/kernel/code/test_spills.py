@@ -61,6 +61,8 @@ for size in (16, 64, 256):
     VARIANTS[f"dynamic chunks page{size}"] = Variant(
         CAUSAL, return_lse=True, ragged_q=True, used_k=True, page_size=size, **DYNAMIC
     )
+for name in ("ragged", "paged", "all", "dynamic packed", "dynamic chunks page64"):
+    VARIANTS[f"{name} by rows"] = replace(VARIANTS[name], by_rows=True)
 VARIANTS["dynamic full"] = Variant(**DYNAMIC)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
@@ -174,6 +176,10 @@ EXHAUSTIVE = (
     *product(HELD, ("persistent plain", "persistent paged")),
     *product(ASKING, ("dynamic plain", "dynamic packed", "dynamic full")),
     *product(OF_CHUNKS, (f"dynamic chunks page{size}" for size in (16, 64, 256))),
+    *product(IN_FULL, (f"{name} by rows" for name in ("ragged", "paged", "all"))),
+    *product(PAIRS, ("ragged by rows",)),
+    *product(ASKING, ("dynamic packed by rows",)),
+    *product(OF_CHUNKS, ("dynamic chunks page64 by rows",)),
 )
 
 

@@ -21,6 +21,7 @@ from fa4_cute.plan.masks.masks import (
 )
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.variant import (
+    FIRST_STEP,
     KEPT,
     PAGE_SIZES,
     WORK_COUNTS,
@@ -50,12 +51,13 @@ def variants(draw: st.DrawFn) -> Variant:
     partition = draw(st.sampled_from(Partition))
     in_cluster = partition is Partition.CLUSTER
     of_one_tile = partition in (Partition.CLUSTER, Partition.LAST)
+    ragged_q = draw(st.booleans())
     return Variant(
         mask=draw(trees(with_bias).filter(is_possible)),
         return_lse=draw(st.booleans()),
         score_mod=draw(st.sampled_from([None, MOD, ScoreMod("cap", "x")])),
         sink=draw(st.booleans()),
-        ragged_q=draw(st.booleans()),
+        ragged_q=ragged_q,
         ragged_k=not page_size and draw(st.booleans()),
         used_k=bool(page_size) or draw(st.booleans()),
         page_size=page_size,
@@ -63,6 +65,7 @@ def variants(draw: st.DrawFn) -> Variant:
         scheduler=Scheduler.TILE if of_one_tile else draw(st.sampled_from(Scheduler)),
         num_partitions=draw(st.integers(2, 8)) if in_cluster else 1,
         token_scales=draw(st.booleans()),
+        by_rows=ragged_q and draw(st.booleans()),
     )
 
 
@@ -104,6 +107,8 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     last = variant.partition is Partition.LAST
     assert ("o" in names) == (variant.ragged_q or variant.is_persistent or last)
     assert (set(WORK_COUNTS) <= names) == variant.is_persistent
+    assert (FIRST_STEP in names) == variant.by_rows
+    assert ("num_sequences" in names) == (variant.by_rows or variant.is_persistent)
     plain = Variant(CAUSAL, return_lse=variant.return_lse, scheduler=Scheduler.DYNAMIC)
     assert (KEPT in names) == variant.keeps_short == (variant == plain)
     assert ("cu_seqlens_k" in names) == variant.ragged_k
