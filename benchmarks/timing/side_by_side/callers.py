@@ -135,13 +135,13 @@ def settled(column: Column, problem: Problem) -> Column:
     return _insisting(column, require(choose(_posed(problem, Features()))).spec)
 
 
-def _posed(problem: Problem, features: Features) -> Posed:
-    """Return a problem in this package's words."""
+def _posed(problem: Problem, features: Features, lengths: Sequence[int] = ()) -> Posed:
+    """Return a problem in this package's words; ``lengths`` are of packed sequences."""
     dtype = "float8_e4m3fn" if problem.dtype == "fp8" else problem.dtype
     return Posed(
         dtype_name(dtype), problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
         problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
-        features=features,
+        features=features, total_q=sum(lengths),
     )  # fmt: skip
 
 
@@ -169,12 +169,21 @@ def tiles_in_turns(column: Column, problem: Problem) -> int:
     return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_work"])
 
 
-def chosen(column: Column, problem: Problem) -> Column:
+def chosen(column: Column, problem: Problem, lengths: Sequence[int]) -> Column:
     """Return a column of this package with the scheduler that packed sequences get by default."""
     if column.runner != "fa4_cute":
         return column
-    spec = require(choose(_posed(problem, Features(ragged_q=True, ragged_k=True)))).spec
+    spec = packed_spec(problem, lengths)
     return _insisting(column, spec) if spec.variant.is_dynamic else column
+
+
+def packed_spec(
+    problem: Problem, lengths: Sequence[int], scheduler: Scheduler | None = None
+) -> AttentionSpec:
+    """Return this package's kernel for packed sequences, by default or with a scheduler."""
+    features = Features(ragged_q=True, ragged_k=True, scheduler=scheduler)
+    spec: AttentionSpec = require(choose(_posed(problem, features, lengths))).spec
+    return spec
 
 
 def joined_after(column: Column, problem: Problem) -> int:

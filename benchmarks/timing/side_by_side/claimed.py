@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
-from benchmarks.timing.side_by_side.callers import Column, records
+from benchmarks.timing.side_by_side.callers import Column, packed_spec, records
+from fa4_cute.plan.launch.packed_rows import first_place
+from fa4_cute.plan.spec.variant import Scheduler
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import finish
 from sm100sim.timing.records import SassKernel
@@ -22,6 +25,10 @@ from sm100sim.timing.sass.trace import Matcher
 
 SMALL: Final = ((1024,), (1024, 1024), (2048,), (2048, 256, 256))
 """Lengths of the launches that one cluster executes whole; the last has empty query tiles."""
+SMALL_BY_ROWS: Final = (
+    (2048, 256, 256, 256), (2048, *[256] * 5), (3072, 256, 256, 256), (2048, 250, 262, 250),
+)  # fmt: skip
+"""The same where query tiles are counted by rows: a sequence may have one place to spare."""
 ROWS: Final = 256
 """Queries of a tile of two."""
 BLOCK: Final = 128
@@ -59,6 +66,22 @@ class Handed(NamedTuple):
         )  # fmt: skip
         return cls(tuple(keys))
 
+    @classmethod
+    def by_rows(cls, lengths: Sequence[int], heads: int, positions: int) -> Handed:
+        """One sequence after the other, the longest tiles of all heads first, and spare places.
+
+        Args:
+            lengths: of the sequences. heads: that have query tiles. positions: of one.
+        """
+        ends = tuple(accumulate(lengths))
+        places = [first_place(row, n, positions) for n, row in enumerate((0, *ends))]
+        keys = (
+            min(length, (tile + 1) * positions) if tile * positions < length else 0
+            for length, first, behind in zip(lengths, places, places[1:], strict=False)
+            for tile in reversed(range(behind - first)) for _ in range(heads)
+        )  # fmt: skip
+        return cls(tuple(keys))
+
     @property
     def work(self) -> tuple[float, float, float, float]:
         """A start, query tiles, their keys, and empty ones."""
@@ -71,7 +94,18 @@ def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Hand
     if column.clc:
         group = problem.heads // problem.heads_kv
         return Handed.in_turn(lengths, problem.heads_kv, group)
+    spec = packed_spec(problem, lengths, Scheduler.DYNAMIC)
+    if spec.variant.by_rows:
+        heads = problem.heads // spec.rows_per_position
+        return Handed.by_rows(lengths, heads, spec.config.PairBM_eff())
     return Handed.of(lengths, problem.heads)
+
+
+def small_launches(column: Column, problem: Problem, lengths: Sequence[int]) -> Any:
+    """Lengths of launches that say what those of a problem's kernel cost."""
+    if column.clc or not packed_spec(problem, lengths, Scheduler.DYNAMIC).variant.by_rows:
+        return SMALL
+    return SMALL_BY_ROWS
 
 
 def cycles(
@@ -85,9 +119,10 @@ def cycles(
     """
     group = problem.heads // problem.heads_kv
     handed = handed_out(column, problem, lengths)
+    launches = small_launches(column, problem, lengths)
     known = 4 if 0 in handed.keys else 3  # nothing tells what an empty one costs, or asks
     work, times = [], []
-    for few in SMALL[:known]:
+    for few in launches[:known]:
         n = max(few)
         small = replace(problem, batch=len(few), seqlen_q=n, seqlen_k=n, heads=group, heads_kv=1)
         (recorded,) = records(column, small, lambda _: None, few)

@@ -140,7 +140,9 @@ class Maker:
         """
         kernels: list[SassKernel] = []
         busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
-        if other.lengths and takes_over(column := chosen(column, other.problem)):
+        if other.lengths and takes_over(
+            column := chosen(column, other.problem, other.lengths)
+        ):
             moved = moved_bytes(other)
             cycles, used, kernel = claimed.cycles(self, column, other.problem, other.lengths, moved)
             busy |= used

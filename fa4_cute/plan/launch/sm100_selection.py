@@ -51,6 +51,8 @@ fixed order: start and query tile of persistent CTAs are told apart by a fit tha
 hundredth."""
 SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
+SEVERAL_OF_ROWS: Final = 2
+"""The same where the rows of all sequences are known, so that these have as many indeed."""
 PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
 UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
@@ -239,7 +241,7 @@ def choose_blackwell_scheduler(
     if load.units <= load.places:
         return None
     if packed:
-        return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load) else None
+        return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load, sizes) else None
     if not row.causal or load.is_even:
         tile, persistent = load.placed_cycles(row.tile), load.persistent_cycles(row)
         best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
@@ -269,10 +271,15 @@ def is_empty(sizes: AttentionSizes) -> bool:
     return 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads)
 
 
-def _hands_out(row: PredictedRow, load: QueryTileLoad) -> bool:
-    """Whether packed sequences are handed out: there are several query tiles to a place, by the
-    longest, and a key costs no more than elsewhere."""
-    if row.dynamic is None or load.units < SEVERAL * load.places:
+def _are_several(load: QueryTileLoad, sizes: AttentionSizes) -> bool:
+    """Whether several packed query tiles come to a place, by what is known of them."""
+    return load.units >= (SEVERAL_OF_ROWS if sizes.total_q else SEVERAL) * load.places
+
+
+def _hands_out(row: PredictedRow, load: QueryTileLoad, sizes: AttentionSizes) -> bool:
+    """Whether packed sequences are handed out: there are several query tiles to a place, and a key
+    costs no more than elsewhere."""
+    if row.dynamic is None or not _are_several(load, sizes):
         return False
     return AHEAD * row.dynamic.per_keys <= row.tile.per_keys
 
@@ -280,13 +287,13 @@ def _hands_out(row: PredictedRow, load: QueryTileLoad) -> bool:
 def _choice_of_chunks(
     spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
 ) -> SchedulerChoice | None:
-    """Return dynamic CTAs for causal chunks over pages, where several query tiles come to a place,
-    by the longest chunk, and none takes more than in a CTA of its own."""
+    """Return dynamic CTAs for causal chunks over pages, where several query tiles come to a place
+    and none takes more than in a CTA of its own."""
     row = row_of_chunks(spec)
     if row is None or is_empty(sizes):
         return None
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=True)
-    pays = load.units >= SEVERAL * load.places and are_handed_out(row, load.longest)
+    pays = _are_several(load, sizes) and are_handed_out(row, load.longest)
     return SchedulerChoice(Scheduler.DYNAMIC) if pays else None
 
 

@@ -10,11 +10,25 @@ import pytest
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import problems, rows
-from benchmarks.timing.side_by_side.callers import CUDA12, Column, chosen, joined_after
-from benchmarks.timing.side_by_side.claimed import SMALL, Handed, handed_out, solved
+from benchmarks.timing.side_by_side.callers import (
+    CUDA12,
+    Column,
+    chosen,
+    joined_after,
+    packed_spec,
+)
+from benchmarks.timing.side_by_side.claimed import (
+    SMALL,
+    SMALL_BY_ROWS,
+    Handed,
+    handed_out,
+    small_launches,
+    solved,
+)
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
+from fa4_cute.plan.spec.variant import Scheduler
 from sm100sim.timing.chips import Draw
 
 
@@ -126,8 +140,27 @@ def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
     assert list(found.work) == [1, 8, 960, 0]
     problem = Problem("packed", 2, 160, 160, 8, 2, 128, 128, causal=True, packed=True)
     assert handed_out(Column("", "FA4", CUDA12, clc=True), problem, (160, 64)) == found
-    ours = handed_out(Column("", OURS, CUDA12), problem, (160, 64))
-    assert list(ours.keys) == [160] * 8 + [64] * 8
+    ours = handed_out(Column("", OURS, CUDA12), problem, (160, 160))
+    assert list(ours.keys) == [160] * 16
+
+
+def test_query_tiles_counted_by_rows_are_handed_out_one_sequence_after_the_other() -> None:
+    """Rows 600 to 699 begin in the third of 256 rows and end there, so that no place is to spare."""
+    found = Handed.by_rows((600, 100, 512), heads=2, positions=256)
+    assert list(found.keys[:8]) == [600, 600, 512, 512, 256, 256, 100, 100]
+    # 512 rows from 700 on reach into three.
+    assert list(found.keys[8:]) == [0, 0, 512, 512, 256, 256]
+    problem = Problem("packed", 4, 2048, 2048, 8, 2, 128, 128, causal=True, packed=True)
+    mix = (2048, 1, 1, 1)
+    ours = Column("", OURS, CUDA12)
+    assert handed_out(ours, problem, mix) == Handed.by_rows(mix, heads=2, positions=64)
+    assert small_launches(ours, problem, mix) is SMALL_BY_ROWS
+    for each in SMALL_BY_ROWS:
+        assert packed_spec(problem, each, Scheduler.DYNAMIC).variant.by_rows
+    work = np.array([Handed.by_rows(few, 1, 64).work for few in SMALL_BY_ROWS])
+    assert np.linalg.matrix_rank(work) == 4
+    alike = (2048,) * 4
+    assert small_launches(ours, problem, alike) is SMALL
 
 
 def test_what_no_small_launch_has_costs_nothing() -> None:
@@ -139,15 +172,17 @@ def test_what_no_small_launch_has_costs_nothing() -> None:
 def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
     causal = Problem("packed", 6, 4096, 4096, 8, 8, 128, 128, causal=True, packed=True)
     ours = Column("ours", OURS, CUDA12)
-    assert takes_over(chosen(ours, causal))
-    assert chosen(ours, replace(causal, causal=False)) is ours
-    assert chosen(replace(ours, runner="FA4"), causal).options == ()
+    alike = (4096,) * 6
+    assert takes_over(chosen(ours, causal, alike))
+    assert not takes_over(chosen(ours, causal, (4096, 1, 1, 1, 1, 1)))  # too few query tiles
+    assert chosen(ours, replace(causal, causal=False), alike) is ours
+    assert chosen(replace(ours, runner="FA4"), causal, alike).options == ()
 
 
 def test_fp8_columns_are_asked_in_the_words_of_this_package() -> None:
     ours = Column("ours", OURS, CUDA12)
     packed = Problem("packed", 6, 4096, 4096, 8, 8, 128, 128, causal=True, packed=True)
-    assert chosen(ours, replace(packed, dtype="fp8")) is not None
+    assert chosen(ours, replace(packed, dtype="fp8"), (4096,) * 6) is not None
     step = Problem("paged", 4, 1, 16384, 32, 8, 128, 128, page=64)
     assert joined_after(ours, step) > 0
     assert joined_after(ours, replace(step, dtype="fp8")) > 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import choose, require, rounded_up
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import ceil_div
 from fa4_cute.plan.launch.launch import (
@@ -81,6 +85,8 @@ def test_lanes_look_first_at_as_many_sequences_as_reach_all(batch: int, step: in
     assert first_step(batch) == step
 
 
+PAGED = Features(ragged_q=True, used_k=True, page_size=64)
+PROMPTS = Features(ragged_q=True, ragged_k=True)
 PACKED = Variant(CAUSAL, ragged_q=True, ragged_k=True)
 MIX = AttentionSizes(32, 2048, 4096, 32, 8, total_q=2048 + 31)
 """A chunk of a prompt beside steps of decoding."""
@@ -143,6 +149,36 @@ def test_an_order_that_begins_with_the_longest_is_given_up_for_more() -> None:
     assert counts_rows(KernelSpec.for_attention(DType.BF16, 128, group=4, variant=PACKED), some)
     assert not counts_rows(spec, some)
     assert counts_rows(spec, MIX)
+
+
+@pytest.mark.parametrize("features", [PAGED, PROMPTS])
+def test_packed_query_tiles_are_handed_out_by_how_many_rows_allow(features: Features) -> None:
+    """296 of 64 queries are two for each of 148 SMs."""
+    posed = Problem(
+        "bf16", 8, 2048, 4096, 32, 8, 128, 128, causal=True, features=features, num_qo=2
+    )
+
+    def scheduler(total_q: int) -> Scheduler:
+        spec: AttentionSpec = require(choose(replace(posed, total_q=total_q))).spec
+        return spec.variant.scheduler
+
+    few, enough = 64 * (296 // 8 - 8) - 64, 64 * (296 // 8 - 8)
+    assert scheduler(0) is scheduler(enough) is Scheduler.DYNAMIC
+    assert scheduler(few) is Scheduler.TILE
+
+
+def test_a_choice_is_the_same_of_about_as_many_rows() -> None:
+    assert [rounded_up(n) for n in (0, 1, 15, 16, 17, 2111)] == [0, 1, 15, 16, 18, 2304]
+    posed = Problem(
+        "bf16", 64, 2048, 4096, 32, 8, 128, 128, causal=True, features=PAGED, total_q=2111
+    )
+    assert choose(posed) is choose(replace(posed, total_q=2100))
+    assert choose(posed) is not choose(replace(posed, total_q=2400))
+
+
+@given(st.integers(0, 2**31 - 1))
+def test_rounding_adds_an_eighth_at_most(count: int) -> None:
+    assert count <= rounded_up(count) <= count + count // 8 + 1
 
 
 def test_query_tiles_of_packed_sequences_are_no_more_than_rows_allow() -> None:
