@@ -19,7 +19,7 @@ from .ask.names import check_names
 from .ask.problem import Problem, dtype_name
 from .ask.request import request, scheduler_of, split_of
 from .ask.score_changes import full_mask, modifier_of
-from .choose.open_sizes import open_sizes
+from .choose.open_sizes import mixes_of, open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
 from .choose.support import Choice, Support, answer, choose, require
@@ -51,7 +51,8 @@ def can_implement(
         compute_capability: that of the ``cuda`` device, such as ``(10, 0)``.
         options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
-            ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
+            ``seqlen_k``, ``total_q`` (queries of all packed sequences; default: as many in each as
+            in the longest); ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
             ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
             beyond ``head_dim_v`` if it is not that of the others, and ``shared_rope``, whether one
@@ -120,6 +121,7 @@ def _described(
     batch: int = 1,
     seqlen_q: int = 1,
     seqlen_k: int | None = None,
+    total_q: int = 0,
     causal: bool = False,
     softmax_scale: float | None = None,
     return_lse: bool = False,
@@ -134,6 +136,7 @@ def _described(
     if head_dim is None:
         raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
     check_arch(arch)
+    _check_total_q(total_q, features.get("ragged_q"), batch=batch, seqlen_q=seqlen_q)
     return Problem(
         dtype=dtype_name(dtype),
         batch=batch,
@@ -152,7 +155,30 @@ def _described(
         shared_rope=shared_rope,
         pair_cta=pair_cta,
         arch=arch_for(arch, compute_capability),
+        total_q=total_q,
     )
+
+
+def _check_total_q(total_q: Any, ragged_q: Any, *, batch: Any, seqlen_q: Any) -> None:
+    """Refuse rows that packed sequences of such lengths cannot have.
+
+    Raises:
+        TypeError: no integer.
+        ValueError: queries are not packed, or there are fewer or more rows than they may have.
+    """
+    check_count("total_q", total_q, 0)
+    if not total_q:
+        return
+    if not ragged_q:
+        raise ValueError(
+            f"total_q={total_q}: only packed queries have lengths of their own; nearest supported "
+            "choice: ragged_q=True"
+        )
+    if type(batch) is int and type(seqlen_q) is int and not total_q <= batch * seqlen_q:
+        raise ValueError(
+            f"total_q={total_q}: {batch} sequences of at most {seqlen_q} queries have fewer; "
+            f"nearest supported choice: total_q={batch * seqlen_q}"
+        )
 
 
 def _features(
@@ -266,6 +292,11 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
     if variant.token_scales:
         lines.append("a scale for every token of q and k: scores are multiplied by both first")
+    if variant.by_rows:
+        lines.append(
+            "packed sequences differ: query tiles are counted by the rows of all of them, and warps "
+            "find the sequence of theirs"
+        )
     if variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
     if variant.is_split:
@@ -296,6 +327,8 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             Sizes decide how many Q tiles a CTA takes, who takes them, and splits: where
             ``seqlen_q`` or ``seqlen_k`` is missing, the kernels of many lengths and, without
             ``batch``, of many batches are compiled, up to eleven; name them to compile fewer.
+            Packed queries without ``total_q`` get the kernels of sequences of one length and of
+            sequences that differ, up to fifteen.
 
     Returns:
         The names of the kernels, in order and each once; also of those that combine split keys.
@@ -322,7 +355,7 @@ def _all_sizes(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         raise _no_mapping(problem)
     check_names(problem, {"head_dim", *_DESCRIPTION})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
-    for sizes in open_sizes(problem):
+    for sizes in (mix for alike in open_sizes(problem) for mix in mixes_of(alike)):
         yield sizes
         if arch == SM90A and not {"seqlen_k", "num_splits"} & problem.keys():
             yield {**sizes, "num_splits": 2}

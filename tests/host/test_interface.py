@@ -213,6 +213,34 @@ def test_warmup_knows_that_hopper_splits_keys(recorder: Recorder) -> None:
     ]  # fmt: skip
 
 
+def test_warmup_knows_packed_sequences_that_differ(recorder: Recorder) -> None:
+    packed = {"head_dim": 128, "heads_q": 32, "heads_k": 8, "causal": True, "ragged_q": True,
+              "page_size": 64, "batch": 64, "seqlen_q": 2048, "seqlen_k": 8192}  # fmt: skip
+    name = "fa4_sm100_bf16_d128_g4_causal_varq_used_page64_dynamic"
+    assert fa4_cute.warmup([packed]) == [name, f"{name}_rows"]
+    assert fa4_cute.warmup([{**packed, "total_q": 2111}]) == [f"{name}_rows"]
+    assert fa4_cute.warmup([{**packed, "total_q": 64 * 2048}]) == [name]
+
+
+def test_rows_that_packed_sequences_cannot_have_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"total_q=5: only packed queries .* ragged_q=True"):
+        fa4_cute.warmup([{"head_dim": 64, "total_q": 5}])
+    sizes = {"batch": 2, "seqlen_q": 10, "ragged_q": True}
+    told = fa4_cute.can_implement(head_dim=64, total_q=21, **sizes)
+    assert not told
+    assert "nearest supported choice: total_q=20" in told.reason
+    assert fa4_cute.can_implement(head_dim=64, total_q=20, **sizes)
+    with pytest.raises(TypeError, match="total_q='x'"):
+        fa4_cute.can_implement(head_dim=64, total_q="x", **sizes)
+
+
+def test_explain_says_that_rows_are_counted() -> None:
+    sizes = {"head_dim": 128, "batch": 8, "seqlen_q": 2048, "ragged_q": True, "ragged_k": True}
+    line = "query tiles are counted by the rows of all of them"
+    assert line in fa4_cute.explain(total_q=2055, **sizes)
+    assert line not in fa4_cute.explain(**sizes)
+
+
 def test_warmup_refuses_before_it_compiles(recorder: Recorder) -> None:
     with pytest.raises(NotImplementedError, match="head_dim=100"):
         fa4_cute.warmup([{"head_dim": 64}, {"head_dim": 100}])

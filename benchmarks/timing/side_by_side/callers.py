@@ -173,16 +173,17 @@ def chosen(column: Column, problem: Problem, lengths: Sequence[int]) -> Column:
     """Return a column of this package with the scheduler that packed sequences get by default."""
     if column.runner != "fa4_cute":
         return column
-    spec = packed_spec(problem, lengths)
+    spec = packed_spec(column, problem, lengths)
     return _insisting(column, spec) if spec.variant.is_dynamic else column
 
 
-def packed_spec(
-    problem: Problem, lengths: Sequence[int], scheduler: Scheduler | None = None
-) -> AttentionSpec:
-    """Return this package's kernel for packed sequences, by default or with a scheduler."""
+def packed_spec(column: Column, problem: Problem, lengths: Sequence[int]) -> AttentionSpec:
+    """Return this package's kernel for packed sequences, with what a column's options name."""
+    options = dict(column.options)
+    scheduler = Scheduler[options["scheduler"].upper()] if "scheduler" in options else None
     features = Features(ragged_q=True, ragged_k=True, scheduler=scheduler)
-    spec: AttentionSpec = require(choose(_posed(problem, features, lengths))).spec
+    posed = replace(_posed(problem, features, lengths), num_qo=options.get("num_qo"))
+    spec: AttentionSpec = require(choose(posed)).spec
     return spec
 
 

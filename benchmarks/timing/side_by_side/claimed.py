@@ -17,7 +17,6 @@ from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import Column, packed_spec, records
 from fa4_cute.plan.launch.packed_rows import first_place
-from fa4_cute.plan.spec.variant import Scheduler
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import finish
 from sm100sim.timing.records import SassKernel
@@ -94,7 +93,7 @@ def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Hand
     if column.clc:
         group = problem.heads // problem.heads_kv
         return Handed.in_turn(lengths, problem.heads_kv, group)
-    spec = packed_spec(problem, lengths, Scheduler.DYNAMIC)
+    spec = packed_spec(column, problem, lengths)
     if spec.variant.by_rows:
         heads = problem.heads // spec.rows_per_position
         return Handed.by_rows(lengths, heads, spec.config.PairBM_eff())
@@ -103,7 +102,7 @@ def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Hand
 
 def small_launches(column: Column, problem: Problem, lengths: Sequence[int]) -> Any:
     """Lengths of launches that say what those of a problem's kernel cost."""
-    if column.clc or not packed_spec(problem, lengths, Scheduler.DYNAMIC).variant.by_rows:
+    if column.clc or not packed_spec(column, problem, lengths).variant.by_rows:
         return SMALL
     return SMALL_BY_ROWS
 

@@ -83,6 +83,8 @@ NEAREST: Final = ("fa4_cute", "FA4")
 """Of others nothing was asked for short prompts, chunks over a cache and small pages."""
 SMALL_PAGE: Final = 16
 MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
+PACKED: Final = (("4,096 to 256", MIXED, ()), ("2,048 and 31 x 128", (2048, *[128] * 31), NEAREST))
+"""Packed prompts by their names: their lengths, and runners whose kernels are asked."""
 STEP: Final = Problem("paged", 1, 1, 1, 32, 8, 128, 128)
 STEPS: Final = (
     ("32/8 heads", STEP, ((64, 4096), (16, 16384), (4, 32768)), (SMALL_PAGE, 64, 128)),
@@ -121,10 +123,10 @@ OTHERS: Final = (
         for name, chunk, pages in CHUNKS for page in pages
     ),
     *(
-        Other(f"packed 4,096 to 256, {heads}/{heads_kv} heads, causal",
-              Problem("packed", len(MIXED), 4096, 4096, heads, heads_kv, 128, 128, causal=True,
-                      packed=True), MIXED)
-        for heads, heads_kv in ((8, 8), (8, 2))
+        Other(f"packed {name}, {heads}/{heads_kv} heads, causal",
+              Problem("packed", len(lengths), lengths[0], lengths[0], heads, heads_kv, 128, 128,
+                      causal=True, packed=True), lengths, only)
+        for name, lengths, only in PACKED for heads, heads_kv in ((8, 8), (8, 2))
     ),
     *(
         Other(f"short prompts, {HIDDEN // dim} heads of {dim}, {batch} x {length}, all keys",

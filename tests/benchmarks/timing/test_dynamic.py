@@ -28,7 +28,6 @@ from benchmarks.timing.side_by_side.claimed import (
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
-from fa4_cute.plan.spec.variant import Scheduler
 from sm100sim.timing.chips import Draw
 
 
@@ -89,7 +88,9 @@ def test_flash_attention_s_ctas_take_over_with_a_mask_but_not_for_pairs() -> Non
         f"{problems.CLC}, spill-free": ["bf16 d96 causal", "fp8 d192/128 causal"],
     }  # fmt: skip
     packed = [o.name for o in problems.OTHERS for c in of.values() if problems.offered(c, o)]
-    assert packed == ["packed 4,096 to 256, 8/2 heads, causal"]
+    assert packed == [
+        f"packed {name}, 8/2 heads, causal" for name in ("4,096 to 256", "2,048 and 31 x 128")
+    ]
     assert all(takes_over(column) and column.runner == "FA4" for column in of.values())
 
 
@@ -140,7 +141,7 @@ def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
     assert list(found.work) == [1, 8, 960, 0]
     problem = Problem("packed", 2, 160, 160, 8, 2, 128, 128, causal=True, packed=True)
     assert handed_out(Column("", "FA4", CUDA12, clc=True), problem, (160, 64)) == found
-    ours = handed_out(Column("", OURS, CUDA12), problem, (160, 160))
+    ours = handed_out(chosen(Column("", OURS, CUDA12), problem, (160, 160)), problem, (160, 160))
     assert list(ours.keys) == [160] * 16
 
 
@@ -152,11 +153,12 @@ def test_query_tiles_counted_by_rows_are_handed_out_one_sequence_after_the_other
     assert list(found.keys[8:]) == [0, 0, 512, 512, 256, 256]
     problem = Problem("packed", 4, 2048, 2048, 8, 2, 128, 128, causal=True, packed=True)
     mix = (2048, 1, 1, 1)
-    ours = Column("", OURS, CUDA12)
+    dynamic = (("scheduler", "dynamic"), ("num_qo", 2))
+    ours = Column("", OURS, CUDA12, options=dynamic)
     assert handed_out(ours, problem, mix) == Handed.by_rows(mix, heads=2, positions=64)
     assert small_launches(ours, problem, mix) is SMALL_BY_ROWS
     for each in SMALL_BY_ROWS:
-        assert packed_spec(problem, each, Scheduler.DYNAMIC).variant.by_rows
+        assert packed_spec(ours, problem, each).variant.by_rows
     work = np.array([Handed.by_rows(few, 1, 64).work for few in SMALL_BY_ROWS])
     assert np.linalg.matrix_rank(work) == 4
     alike = (2048,) * 4
