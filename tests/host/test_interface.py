@@ -217,9 +217,9 @@ def test_warmup_knows_packed_sequences_that_differ(recorder: Recorder) -> None:
     packed = {"head_dim": 128, "heads_q": 32, "heads_k": 8, "causal": True, "ragged_q": True,
               "page_size": 64, "batch": 64, "seqlen_q": 2048, "seqlen_k": 8192}  # fmt: skip
     name = "fa4_sm100_bf16_d128_g4_causal_varq_used_page64_dynamic"
-    assert fa4_cute.warmup([packed]) == [name, f"{name}_rows"]
-    assert fa4_cute.warmup([{**packed, "total_q": 2111}]) == [f"{name}_rows"]
-    assert fa4_cute.warmup([{**packed, "total_q": 64 * 2048}]) == [name]
+    assert fa4_cute.warmup([packed]) == [f"{name}_0", f"{name}_rows_0"]
+    assert fa4_cute.warmup([{**packed, "total_q": 2111}]) == [f"{name}_rows_0"]
+    assert fa4_cute.warmup([{**packed, "total_q": 64 * 2048}]) == [f"{name}_0"]
 
 
 def test_rows_that_packed_sequences_cannot_have_are_refused() -> None:
