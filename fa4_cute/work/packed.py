@@ -1,4 +1,4 @@
-"""Which packed sequence a place of query tiles belongs to, where a launch counts these by rows.
+"""Which sequence a packed tile belongs to, where a launch counts query tiles by rows.
 
 All lanes of a warp look at as many sequences at once (``plan.launch.packed_rows``).
 """
@@ -11,21 +11,21 @@ from cutlass import Int32, Uint32, cute
 from ..device import ids
 from ..device.memory import gmem
 from ..device.registers import DEVICE
-from ..plan.launch.packed_rows import WAYS, first_place
+from ..plan.launch.packed_rows import WAYS, first_packed_tile
 from ..plan.spec.attention_spec import AttentionSpec
 from .sequence import Arguments, Sequence, decode_sequence
 
 
 @dataclass(frozen=True)
-class PackedPlace:
-    """A place of a query tile in its sequence.
+class PackedTile:
+    """A packed tile in its sequence.
 
     Attributes:
         number: of the sequence.
         sequence: its lengths and offsets.
-        tile: number of the place among its own. At most one has no query tile; the last sequence
-            has those behind all rows besides.
-        num_tiles: its places, without these.
+        tile: which of the packed tiles of the sequence it is. At most one has no query; the last
+            sequence has those behind all rows besides.
+        num_tiles: how many these are, without the last-named.
     """
 
     number: Int32
@@ -34,59 +34,59 @@ class PackedPlace:
     num_tiles: Int32
 
     def query_tile(self, spec: AttentionSpec) -> Int32:
-        """Return the query tile of the place: with causal masks the longest comes first."""
+        """Return which query tile that is: with causal masks the longest comes first."""
         if not spec.variant.longest_first:
             return self.tile
         is_of_rows = self.tile < self.num_tiles
         return DEVICE.select(is_of_rows, self.num_tiles - 1 - self.tile, self.tile)
 
 
-def find_sequence(spec: AttentionSpec, args: Arguments, place: Int32) -> PackedPlace:
-    """Return what place ``place`` of query tiles is. Whole warps.
+def find_sequence(spec: AttentionSpec, args: Arguments, packed_tile: Int32) -> PackedTile:
+    """Return what packed tile ``packed_tile`` is. Whole warps.
 
     Every lane decodes the sequence that it looks at, so that nothing is loaded after it is found.
     """
     positions, count = spec.config.PairBM_eff(), args.extras.num_sequences
-    start = narrowed(args, positions, place)
+    start = narrowed(args, positions, packed_tile)
     of_lane = start + ids.lane_index()
     own = decode_sequence(spec, args, DEVICE.minimum(of_lane, count - 1))
     row = Int32(own.first_query)
-    lane = num_begun(row, of_lane, (positions, place, count)) - 1
+    lane = num_begun(row, of_lane, (positions, packed_tile, count)) - 1
     found, number = from_lane(own, lane), start + lane
-    first = place_of_row(Int32(found.first_query), number, positions)
-    behind = place_of_row(found.first_query + found.seqlen_q, number, positions) + 1
-    return PackedPlace(number, found, place - first, behind - first)
+    first = packed_tile_of_row(Int32(found.first_query), number, positions)
+    behind = packed_tile_of_row(found.first_query + found.seqlen_q, number, positions) + 1
+    return PackedTile(number, found, packed_tile - first, behind - first)
 
 
 @cute.jit
-def narrowed(args: Arguments, positions: cutlass.Constexpr[int], place: Int32) -> Int32:
-    """Return the first of ``WAYS`` sequences, or fewer, of which one has the place."""
+def narrowed(args: Arguments, positions: cutlass.Constexpr[int], packed_tile: Int32) -> Int32:
+    """Return the first of ``WAYS`` sequences, or fewer, of which one has the packed tile."""
     count, start, step = args.extras.num_sequences, Int32(0), args.extras.first_step
     while step > 1:
         sequence = start + ids.lane_index() * step
         at = DEVICE.minimum(sequence, count)
         row = gmem.load_i32(gmem.word_address(args.extras.cu_seqlens_q, at))
-        start = start + (num_begun(row, sequence, (positions, place, count)) - 1) * step
+        start = start + (num_begun(row, sequence, (positions, packed_tile, count)) - 1) * step
         step = Int32(Uint32(step) // WAYS)
     return start
 
 
 def num_begun(row: Int32, sequence: Int32, launch: tuple[int, Int32, Int32]) -> Int32:
-    """Return how many lanes' sequences begin at a place or before it.
+    """Return how many lanes' sequences begin at a packed tile or before it.
 
     Args:
         row: the first row of the lane's. sequence: its number.
-        launch: positions of a query tile, the place, and the number of sequences.
+        launch: positions of a query tile, the packed tile, and the number of sequences.
     """
-    positions, place, count = launch
-    begun = place_of_row(row, sequence, positions) <= place
+    positions, packed_tile, count = launch
+    begun = packed_tile_of_row(row, sequence, positions) <= packed_tile
     is_begun = cutlass.Boolean(begun & (sequence < count))
     return Int32(cute.arch.popc(cute.arch.vote_ballot_sync(is_begun)))
 
 
-def place_of_row(row: Int32, sequence: Int32, positions: int) -> Int32:
-    """Return the place of a row; none is negative, so that the division is a shift, or nearly."""
-    return Int32(first_place(Uint32(row), Uint32(sequence), positions))
+def packed_tile_of_row(row: Int32, sequence: Int32, positions: int) -> Int32:
+    """Return a sequence's first packed tile; no row is negative, so that the division is short."""
+    return Int32(first_packed_tile(Uint32(row), Uint32(sequence), positions))
 
 
 def from_lane(own: Sequence, lane: Int32) -> Sequence:

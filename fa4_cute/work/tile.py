@@ -95,23 +95,23 @@ def work_by_rows(spec: AttentionSpec, args: Arguments, index: Int32 | None) -> W
     others a head's keys and values stay in the L2 while its query tiles are taken.
     """
     if index is None:
-        place, head, _ = ids.block_index()
+        tile, head, _ = ids.block_index()
         if spec.config.cta_group() > 1:
-            place = place // spec.config.cta_group()
+            tile = tile // spec.config.cta_group()
     elif spec.variant.is_dynamic:
         number, heads = Uint32(index), Uint32(args.extras.num_heads)
-        place = number // heads
-        place, head = Int32(place), Int32(number - place * heads)
+        tile = number // heads
+        tile, head = Int32(tile), Int32(number - tile * heads)
     else:
         number = Uint32(index)
-        places = Uint32(args.extras.num_work) // Uint32(args.extras.num_heads)
-        head = number // places
-        place, head = Int32(number - head * places), Int32(head)
+        of_head = Uint32(args.extras.num_work) // Uint32(args.extras.num_heads)
+        head = number // of_head
+        tile, head = Int32(number - head * of_head), Int32(head)
     split: Int32 | int = 0
     if spec.variant.splits_keys:
         num_splits = num_splits_of(spec, args)
-        place, split = place // num_splits, place % num_splits
-    found = find_sequence(spec, args, place)
+        tile, split = tile // num_splits, tile % num_splits
+    found = find_sequence(spec, args, tile)
     position = found.query_tile(spec) * spec.config.PairBM_eff()
     return work_at(spec, args, (position, head, found.number), split, found.sequence)
 

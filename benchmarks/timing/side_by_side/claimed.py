@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import Column, packed_spec, records
-from fa4_cute.plan.launch.packed_rows import first_place
+from fa4_cute.plan.launch.packed_rows import first_packed_tile
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import finish
 from sm100sim.timing.records import SassKernel
@@ -27,7 +27,7 @@ SMALL: Final = ((1024,), (1024, 1024), (2048,), (2048, 256, 256))
 SMALL_BY_ROWS: Final = (
     (2048, 256, 256, 256), (2048, *[256] * 5), (3072, 256, 256, 256), (2048, 250, 262, 250),
 )  # fmt: skip
-"""The same where query tiles are counted by rows: a sequence may have one place to spare."""
+"""The same where query tiles are counted by rows: a sequence may have one to spare."""
 ROWS: Final = 256
 """Queries of a tile of two."""
 BLOCK: Final = 128
@@ -67,16 +67,16 @@ class Handed(NamedTuple):
 
     @classmethod
     def by_rows(cls, lengths: Sequence[int], heads: int, positions: int) -> Handed:
-        """One sequence after the other, the longest tiles of all heads first, and spare places.
+        """One sequence after the other, the longest tiles of all heads first, and spare ones.
 
         Args:
             lengths: of the sequences. heads: that have query tiles. positions: of one.
         """
         ends = tuple(accumulate(lengths))
-        places = [first_place(row, n, positions) for n, row in enumerate((0, *ends))]
+        tiles = [first_packed_tile(row, n, positions) for n, row in enumerate((0, *ends))]
         keys = (
             min(length, (tile + 1) * positions) if tile * positions < length else 0
-            for length, first, behind in zip(lengths, places, places[1:], strict=False)
+            for length, first, behind in zip(lengths, tiles, tiles[1:], strict=False)
             for tile in reversed(range(behind - first)) for _ in range(heads)
         )  # fmt: skip
         return cls(tuple(keys))

@@ -13,7 +13,7 @@ from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..config.sm90_config import SM90Config
 from ..facts.hardware import ceil_div
-from .packed_rows import num_places
+from .packed_rows import num_packed_tiles
 
 SECTION_BYTES: Final = 32 * 2**20
 """Most bytes of K and V of heads that are taken together: they stay in an L2 of 50 MB (H100)."""
@@ -57,9 +57,9 @@ def grid(
 def grid_by_rows(
     shape: TileShape, total_q: int, num_q_heads: int, batch: int
 ) -> tuple[int, int, int]:
-    """Return the grid of packed queries: places of query tiles of all sequences, heads, 1."""
-    places = num_places(total_q, batch, shape.positions)
-    return places * shape.cluster_size, num_q_heads // shape.group, 1
+    """Return the grid of packed queries: packed tiles of all sequences, heads, 1."""
+    tiles = num_packed_tiles(total_q, batch, shape.positions)
+    return tiles * shape.cluster_size, num_q_heads // shape.group, 1
 
 
 def heads_of_section(num_heads: int, bytes_per_head: int) -> int:

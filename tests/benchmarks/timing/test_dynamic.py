@@ -146,7 +146,7 @@ def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
 
 
 def test_query_tiles_counted_by_rows_are_handed_out_one_sequence_after_the_other() -> None:
-    """Rows 600 to 699 begin in the third of 256 rows and end there, so that no place is to spare."""
+    """Rows 600 to 699 begin in the third of 256 rows and end there, so that none is to spare."""
     found = Handed.by_rows((600, 100, 512), heads=2, positions=256)
     assert list(found.keys[:8]) == [600, 600, 512, 512, 256, 256, 100, 100]
     # 512 rows from 700 on reach into three.

@@ -1,4 +1,4 @@
-"""Places of packed query tiles, against walking through all sequences."""
+"""Packed tiles against walking through all sequences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fa4_cute.plan.launch.launch import (
     counts_rows,
     plan_launch,
 )
-from fa4_cute.plan.launch.packed_rows import WAYS, first_place, first_step, num_places
+from fa4_cute.plan.launch.packed_rows import WAYS, first_packed_tile, first_step, num_packed_tiles
 from fa4_cute.plan.launch.tiles import TileShape
 from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
@@ -37,13 +37,13 @@ def starts_of(lengths: list[int]) -> list[int]:
     return [0, *accumulate(lengths)]
 
 
-def found(place: int, starts: list[int], positions: int) -> int:
+def found(tile: int, starts: list[int], positions: int) -> int:
     """Return the sequence that the lanes of a warp find, step by step as they look."""
     count, start, step = len(starts) - 1, 0, first_step(len(starts) - 1)
     while True:
         lanes = [start + lane * step for lane in range(WAYS)]
         begun = [
-            n < count and first_place(starts[n], n, positions) <= place if n < count else False
+            n < count and first_packed_tile(starts[n], n, positions) <= tile if n < count else False
             for n in lanes
         ]
         assert begun == sorted(begun, reverse=True)
@@ -54,28 +54,28 @@ def found(place: int, starts: list[int], positions: int) -> int:
 
 
 @given(LENGTHS, st.sampled_from((1, 21, 64, 256)))
-def test_every_query_tile_has_a_place_of_its_own_and_at_most_one_a_sequence_is_spare(
+def test_every_query_tile_has_a_packed_tile_and_at_most_one_a_sequence_is_spare(
     lengths: list[int], positions: int
 ) -> None:
     starts = starts_of(lengths)
-    places = [first_place(row, n, positions) for n, row in enumerate(starts)]
-    for length, first, behind in zip(lengths, places, places[1:], strict=False):
+    tiles = [first_packed_tile(row, n, positions) for n, row in enumerate(starts)]
+    for length, first, behind in zip(lengths, tiles, tiles[1:], strict=False):
         assert ceil_div(length, positions) <= behind - first <= ceil_div(length, positions) + 1
-    total = num_places(starts[-1], len(lengths), positions)
-    assert total == (places[-1] if starts[-1] else 0)
+    total = num_packed_tiles(starts[-1], len(lengths), positions)
+    assert total == (tiles[-1] if starts[-1] else 0)
 
 
 @given(LENGTHS, st.sampled_from((1, 21, 64)), st.integers(0, 300))
-def test_lanes_find_the_sequence_of_every_place_and_the_last_one_behind_all_rows(
+def test_lanes_find_the_sequence_of_every_packed_tile_and_the_last_one_behind_all_rows(
     lengths: list[int], positions: int, behind: int
 ) -> None:
     starts = starts_of(lengths)
     owners = [
         n for n, row in enumerate(starts[:-1])
-        for _ in range(first_place(row, n, positions), first_place(starts[n + 1], n + 1, positions))
+        for _ in range(first_packed_tile(row, n, positions), first_packed_tile(starts[n + 1], n + 1, positions))
     ]  # fmt: skip
     owners += [len(lengths) - 1] * (behind // positions)
-    assert [found(place, starts, positions) for place in range(len(owners))] == owners
+    assert [found(tile, starts, positions) for tile in range(len(owners))] == owners
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def rows_spec(kind: type[CommonSpec], head_dim: int, **more: object) -> Attentio
 
 
 @pytest.mark.parametrize(("kind", "head_dim", "positions", "ctas"), KINDS)
-def test_a_launch_by_rows_has_places_along_x_and_says_how_many_sequences_there_are(
+def test_a_launch_by_rows_has_packed_tiles_along_x_and_says_how_many_sequences_there_are(
     kind: type[CommonSpec], head_dim: int, positions: int, ctas: int
 ) -> None:
     spec = rows_spec(kind, head_dim)
@@ -117,17 +117,17 @@ def test_a_launch_by_rows_has_places_along_x_and_says_how_many_sequences_there_a
 
 
 @pytest.mark.parametrize("scheduler", [Scheduler.PERSISTENT, Scheduler.DYNAMIC])
-def test_works_of_persistent_ctas_are_places_of_all_heads(scheduler: Scheduler) -> None:
+def test_works_of_persistent_ctas_are_packed_tiles_of_all_heads(scheduler: Scheduler) -> None:
     plan = plan_launch(rows_spec(KernelSpec, 128, scheduler=scheduler), MIX, 1.0)
     assert plan.scalars["num_work"] == (2079 // 64 + 32) * 8
     assert (plan.scalars["num_heads"], plan.scalars["num_sequences"]) == (8, 32)
 
 
-def test_splits_of_a_place_are_neighbours_and_have_a_counter() -> None:
+def test_splits_of_a_packed_tile_are_neighbours_and_have_a_counter() -> None:
     spec = rows_spec(KernelSpec, 128, partition=Partition.LAST)
-    places = 2079 // TileShape.of(spec.config).positions + 32
-    assert plan_launch(spec, MIX, 1.0, num_splits=3).grid == (places * 3, 8, 1)
-    assert count_counters(spec, MIX) == places * 8
+    tiles = 2079 // TileShape.of(spec.config).positions + 32
+    assert plan_launch(spec, MIX, 1.0, num_splits=3).grid == (tiles * 3, 8, 1)
+    assert count_counters(spec, MIX) == tiles * 8
 
 
 def test_rows_are_counted_where_there_are_far_fewer_query_tiles() -> None:
