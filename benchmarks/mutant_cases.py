@@ -64,7 +64,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     ),
     "2q-pages": (
         featured(PAGES | CAUSAL, 128, ((350, 500), (40, 17)), 2, num_qo=2, sharpness=4.0),
-        featured(PAGES | CAUSAL, 128, ((300, 17), (9, 60)), 2, num_qo=2),
+        featured(PAGES | CAUSAL, 128, ((300, 17), (140, 60)), 2, num_qo=2),
     ),
     "2q-rope": (
         featured(CAUSAL, 192, ((300, 760),), 1, num_qo=2, growth=0.016, **ROPE16),
@@ -124,7 +124,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     ),
     "hopper-persistent": (
         featured(PERSISTENT, 64, ((600, 920), (0, 20), (300, 1300)), 2, sharpness=4.0, **WHOLE),
-        featured(PERSISTENT, 64, ((700, 70), (400, 30)), 2, softmax_scale=-0.1, **WHOLE),
+        featured(PERSISTENT, 64, ((700, 70), (40, 30)), 2, softmax_scale=-0.1, **WHOLE),
     ),
     "hopper-sections": (
         featured(SECTIONS, 64, ((330, 700),) * 2, 2, sharpness=4.0, **WHOLE),
