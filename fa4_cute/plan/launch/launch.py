@@ -141,7 +141,7 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     sequence of one a few hundred. Rows are counted one sequence after the other, whose order is
     the caller's.
     """
-    if not (spec.variant.ragged_q and sizes.total_q and sizes.batch):
+    if not (spec.variant.ragged_q and sizes.total_q and sizes.batch and spec.may_count_rows):
         return False
     shape = TileShape.of(spec.config)
     counted, (each, *_) = sizes.blocks(shape, by_rows=True)[0], sizes.blocks(shape)

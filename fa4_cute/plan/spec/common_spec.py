@@ -192,6 +192,11 @@ class CommonSpec(ABC):
         return self.variant.is_persistent and not (by_sequence or self.variant.by_rows)
 
     @property
+    def may_count_rows(self) -> bool:
+        """Whether warps have the registers to find the sequence of a packed query tile."""
+        return True
+
+    @property
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 

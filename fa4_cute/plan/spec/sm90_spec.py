@@ -212,6 +212,14 @@ class SM90Spec(CommonSpec):
         """Whether consumers decode their query tile anew for the output: registers are scarce."""
         return self.config.transposes_values or decodes_again(self.variant)
 
+    @property
+    def may_count_rows(self) -> bool:
+        """Not with fp8 and changed scores of several intervals: in some such kernels ptxas then
+        waits for each product (``tests/kernel/code/test_sm90_spills.py``)."""
+        variant = self.variant
+        is_laden = variant.modifies_scores and len(variant.terms) > 1
+        return not (self.config.transposes_values and is_laden)
+
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins: Q tiles."""
         if not self.ends_with_queries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,13 +23,14 @@ from fa4_cute.plan.launch.launch import (
 )
 from fa4_cute.plan.launch.packed_rows import WAYS, first_packed_tile, first_step, num_packed_tiles
 from fa4_cute.plan.launch.tiles import TileShape
-from fa4_cute.plan.masks.masks import CAUSAL
+from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.common_spec import CommonSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import FIRST_STEP, Partition, Scheduler, Variant
+from testing.kernels import MOD
 
 LENGTHS = st.lists(st.integers(0, 70) | st.integers(0, 2000), min_size=1, max_size=80)
 
@@ -96,8 +98,8 @@ KINDS: tuple[tuple[type[CommonSpec], int, int, int], ...] = (
 """A kernel's kind, its head dim, positions of its query tiles, and CTAs of one."""
 
 
-def rows_spec(kind: type[CommonSpec], head_dim: int, **more: object) -> AttentionSpec:
-    variant = Variant(CAUSAL, ragged_q=True, ragged_k=True, by_rows=True, **more)  # type: ignore[arg-type]
+def rows_spec(kind: type[CommonSpec], head_dim: int, **more: Any) -> AttentionSpec:
+    variant = Variant(CAUSAL, ragged_q=True, ragged_k=True, by_rows=True, **more)
     return kind.for_attention(DType.BF16, head_dim, group=4, variant=variant)  # type: ignore[attr-defined, no-any-return]
 
 
@@ -188,6 +190,20 @@ def test_query_tiles_of_packed_sequences_are_no_more_than_rows_allow() -> None:
     assert alike.query_tiles(shape) == 8
     assert AttentionSizes(4, 128, 128, 4, 1).query_tiles(shape) == 8
     assert (MIX.num_queries, AttentionSizes(4, 128, 128, 4, 1).num_queries) == (2079, 512)
+
+
+def test_laden_fp8_kernels_of_hopper_do_not_count_rows() -> None:
+    union = CAUSAL | SlidingWindowMask(20, 40)
+    sizes = AttentionSizes(32, 2048, 4096, 32, 8, total_q=2079)
+
+    def counts(dtype: DType, **more: Any) -> bool:
+        variant = Variant(ragged_q=True, ragged_k=True, **more)
+        return counts_rows(SM90Spec.for_attention(dtype, 128, group=4, variant=variant), sizes)
+
+    assert counts(DType.FP8_E4M3, mask=union)
+    assert counts(DType.FP8_E4M3, mask=CAUSAL, score_mod=MOD)
+    assert not counts(DType.FP8_E4M3, mask=union, score_mod=MOD)
+    assert counts(DType.BF16, mask=union, score_mod=MOD)
 
 
 def test_no_dense_query_tiles_are_counted_by_rows() -> None:
