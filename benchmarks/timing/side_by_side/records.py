@@ -35,9 +35,19 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
-    """Rows with new ones of a column and a problem in the place of all that it had."""
+    """Rows with new ones of a column and a problem in the place of all that it had.
+
+    Where a program is not here, what it said before stays.
+    """
+    known = {key(row)[:2] for row in old}
+    new = [row for row in new if not (_is_absent(row) and key(row)[:2] in known)]
     replaced = {key(row)[:2] for row in new}
     return [*(row for row in old if key(row)[:2] not in replaced), *new]
+
+
+def _is_absent(row: Row) -> bool:
+    """Whether a row says that its program is not installed."""
+    return str(row.get("failed", "")).startswith(FileNotFoundError.__name__)
 
 
 def same_state(state: str, pairs: Sequence[Row]) -> set[str]:
