@@ -17,45 +17,60 @@ from .sequence import Arguments, Sequence, decode_sequence
 
 
 @dataclass(frozen=True)
-class PackedTile:
-    """A packed tile in its sequence.
+class PackedTiles:
+    """The packed tiles of a sequence.
 
     Attributes:
         number: of the sequence.
         sequence: its lengths and offsets.
-        tile: which of the packed tiles of the sequence it is. At most one has no query; the last
-            sequence has those behind all rows besides.
-        num_tiles: how many these are, without the last-named.
+        first: the first of its packed tiles.
+        count: how many it has: at most one has no query. The launch may have more behind the last
+            sequence, where there are more rows than sequences have.
     """
 
     number: Int32
     sequence: Sequence
-    tile: Int32
-    num_tiles: Int32
+    first: Int32
+    count: Int32
 
-    def query_tile(self, spec: AttentionSpec) -> Int32:
-        """Return which query tile that is: with causal masks the longest comes first."""
-        if not spec.variant.longest_first:
-            return self.tile
-        is_of_rows = self.tile < self.num_tiles
-        return DEVICE.select(is_of_rows, self.num_tiles - 1 - self.tile, self.tile)
+    def tile_and_head(
+        self, spec: AttentionSpec, index: Int32, heads: Int32
+    ) -> tuple[Int32, Int32]:
+        """Return query tile and head of work ``index`` of the launch, one of this sequence.
+
+        With causal masks the longest come first.
+        """
+        index, count, heads = (Uint32(n) for n in (index - self.first * heads, self.count, heads))
+        is_of_rows = index < count * heads
+        index = Uint32(DEVICE.select(is_of_rows, Int32(index), 0))
+        if spec.variant.is_dynamic:
+            tile = index // heads
+            head = index - tile * heads
+        else:
+            head = index // count
+            tile = index - head * count
+        if spec.variant.longest_first:
+            tile = count - 1 - tile
+        # The one behind the last has no query.
+        return DEVICE.select(is_of_rows, Int32(tile), self.count), Int32(head)
 
 
-def find_sequence(spec: AttentionSpec, args: Arguments, packed_tile: Int32) -> PackedTile:
-    """Return what packed tile ``packed_tile`` is. Whole warps.
+def find_sequence(spec: AttentionSpec, args: Arguments, packed_tile: Uint32) -> PackedTiles:
+    """Return the packed tiles of the sequence of one of them. Whole warps.
 
     Every lane decodes the sequence that it looks at, so that nothing is loaded after it is found.
     """
     positions, count = spec.config.PairBM_eff(), args.extras.num_sequences
-    start = narrowed(args, positions, packed_tile)
+    wanted = Int32(packed_tile)
+    start = narrowed(args, positions, wanted)
     of_lane = start + ids.lane_index()
     own = decode_sequence(spec, args, DEVICE.minimum(of_lane, count - 1))
     row = Int32(own.first_query)
-    lane = num_begun(row, of_lane, (positions, packed_tile, count)) - 1
+    lane = num_begun(row, of_lane, (positions, wanted, count)) - 1
     found, number = from_lane(own, lane), start + lane
     first = packed_tile_of_row(Int32(found.first_query), number, positions)
     behind = packed_tile_of_row(found.first_query + found.seqlen_q, number, positions) + 1
-    return PackedTile(number, found, packed_tile - first, behind - first)
+    return PackedTiles(number, found, first, behind - first)
 
 
 @cute.jit

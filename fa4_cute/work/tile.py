@@ -91,28 +91,21 @@ def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None
 def work_by_rows(spec: AttentionSpec, args: Arguments, index: Int32 | None) -> WorkTile:
     """Return that tile where query tiles are counted by rows: a sequence after the other.
 
-    Dynamic CTAs take all heads of one query tile before the next one, so that works are alike; of
-    others a head's keys and values stay in the L2 while its query tiles are taken.
+    In a sequence dynamic CTAs take all heads of one query tile before the next one, so that works
+    are alike; of others a head's keys and values stay in the L2 while its query tiles are taken.
     """
     if index is None:
-        tile, head, _ = ids.block_index()
+        index = ids.block_index()[0]
         if spec.config.cta_group() > 1:
-            tile = tile // spec.config.cta_group()
-    elif spec.variant.is_dynamic:
-        number, heads = Uint32(index), Uint32(args.extras.num_heads)
-        tile = number // heads
-        tile, head = Int32(tile), Int32(number - tile * heads)
-    else:
-        number = Uint32(index)
-        of_head = Uint32(args.extras.num_work) // Uint32(args.extras.num_heads)
-        head = number // of_head
-        tile, head = Int32(number - head * of_head), Int32(head)
+            index = index // spec.config.cta_group()
     split: Int32 | int = 0
     if spec.variant.splits_keys:
         num_splits = num_splits_of(spec, args)
-        tile, split = tile // num_splits, tile % num_splits
-    found = find_sequence(spec, args, tile)
-    position = found.query_tile(spec) * spec.config.PairBM_eff()
+        index, split = index // num_splits, index % num_splits
+    heads = scheduled_heads(spec, args.num_q_heads)
+    found = find_sequence(spec, args, Uint32(index) // Uint32(heads))
+    tile, head = found.tile_and_head(spec, index, heads)
+    position = tile * spec.config.PairBM_eff()
     return work_at(spec, args, (position, head, found.number), split, found.sequence)
 
 

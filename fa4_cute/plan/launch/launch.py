@@ -9,13 +9,14 @@ from typing import Final
 from ..facts.hardware import SM_COUNT
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
-from ..spec.combine_spec import CombineSpec
+from ..spec.combine_spec import MAX_SPLITS, CombineSpec
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
 from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
+MAX_GRID_X: Final = 2**31 - 1
 MAX_GRID_YZ: Final = 65535
 FEWER_BY_ROWS: Final = 1.25
 """Query tiles of a launch, over those counted by rows, from which on rows are counted."""
@@ -57,8 +58,8 @@ class AttentionSizes:
     def blocks(self, shape: TileShape, *, by_rows: bool = False) -> tuple[int, int, int]:
         """Return the grid in which every work tile of this shape has CTAs of its own.
 
-        With ``by_rows`` sequences lie one behind the other along x; else along z, each with as many
-        query tiles as the longest.
+        With ``by_rows`` sequences lie one behind the other along x, with all heads; else along z,
+        each with as many query tiles as the longest.
         """
         if by_rows:
             return grid_by_rows(shape, self.num_queries, self.num_q_heads, self.batch)
@@ -93,7 +94,7 @@ def plan_launch(
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
 
-    Counted by rows, query tiles of all sequences lie along x.
+    Counted by rows, query tiles of all sequences and heads lie along x.
     The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
     per query tile where there are fewer; a pair of CTAs counts for two SMs, and one is started
     however few there are. A dynamic one gets a CTA or pair for every query tile: those that run
@@ -144,9 +145,9 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     if not (spec.variant.ragged_q and sizes.total_q and sizes.batch and spec.may_count_rows):
         return False
     shape = TileShape.of(spec.config)
-    counted, (each, *_) = sizes.blocks(shape, by_rows=True)[0], sizes.blocks(shape)
+    counted, each = (math.prod(sizes.blocks(shape, by_rows=rows)) for rows in (True, False))
     fewer = FEWER_THAN_LONGEST_FIRST if spec.place_by_place else FEWER_BY_ROWS
-    return fewer * counted <= each * sizes.batch
+    return fewer * counted <= each and counted * MAX_SPLITS <= MAX_GRID_X
 
 
 def count_counters(spec: AttentionSpec, sizes: AttentionSizes) -> int:
@@ -225,7 +226,7 @@ def _turns(
     """Return scheduled heads and sequences, or heads of a section and their sections."""
     _, heads, batch = blocks
     if spec.variant.by_rows:
-        return heads, sizes.batch
+        return sizes.num_q_heads // TileShape.of(spec.config).group, sizes.batch
     if not spec.in_sections:
         return heads, batch
     if not isinstance(spec, SM90Spec):

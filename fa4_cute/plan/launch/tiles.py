@@ -57,9 +57,9 @@ def grid(
 def grid_by_rows(
     shape: TileShape, total_q: int, num_q_heads: int, batch: int
 ) -> tuple[int, int, int]:
-    """Return the grid of packed queries: packed tiles of all sequences, heads, 1."""
+    """Return the grid of packed queries: packed tiles of all sequences and heads along x."""
     tiles = num_packed_tiles(total_q, batch, shape.positions)
-    return tiles * shape.cluster_size, num_q_heads // shape.group, 1
+    return tiles * (num_q_heads // shape.group) * shape.cluster_size, 1, 1
 
 
 def heads_of_section(num_heads: int, bytes_per_head: int) -> int:

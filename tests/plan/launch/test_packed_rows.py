@@ -111,7 +111,7 @@ def test_a_launch_by_rows_has_packed_tiles_along_x_and_says_how_many_sequences_t
     shape = TileShape.of(spec.config)
     assert (shape.positions, shape.cluster_size) == (positions, ctas)
     plan = plan_launch(spec, MIX, 1.0)
-    assert plan.grid == ((2079 // positions + 32) * ctas, 32 // shape.group, 1)
+    assert plan.grid == ((2079 // positions + 32) * 32 // shape.group * ctas, 1, 1)
     assert plan.scalars["num_sequences"] == 32
     assert plan.scalars[FIRST_STEP] == 1
     assert {"num_sequences", FIRST_STEP} <= set(spec.variant.extra_names)
@@ -128,7 +128,7 @@ def test_works_of_persistent_ctas_are_packed_tiles_of_all_heads(scheduler: Sched
 def test_splits_of_a_packed_tile_are_neighbours_and_have_a_counter() -> None:
     spec = rows_spec(KernelSpec, 128, partition=Partition.LAST)
     tiles = 2079 // TileShape.of(spec.config).positions + 32
-    assert plan_launch(spec, MIX, 1.0, num_splits=3).grid == (tiles * 3, 8, 1)
+    assert plan_launch(spec, MIX, 1.0, num_splits=3).grid == (tiles * 8 * 3, 1, 1)
     assert count_counters(spec, MIX) == tiles * 8
 
 
