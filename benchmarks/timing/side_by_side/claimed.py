@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import Column, packed_spec, records
+from fa4_cute.plan.facts.hardware import align_up
 from fa4_cute.plan.launch.packed_rows import first_packed_tile
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import finish
@@ -24,10 +25,13 @@ from sm100sim.timing.sass.trace import Matcher
 
 SMALL: Final = ((1024,), (1024, 1024), (2048,), (2048, 256, 256))
 """Lengths of the launches that one cluster executes whole; the last has empty query tiles."""
+SMALL_IN_TURN: Final = ((1024,), (1024, 1024), (2048,), (1024, 128, 128, 128))
+"""The same of one sequence after the other; the last has query tiles of one key tile."""
 SMALL_BY_ROWS: Final = (
-    (2048, 256, 256, 256), (2048, *[256] * 5), (3072, 256, 256, 256), (2048, 250, 262, 250),
+    (1024, 0, 0, 0), (1024, 1024, *[0] * 6), (2048, 0, 0, 0), (2048, 128, 128, 128),
+    (1024, *[0] * 5),
 )  # fmt: skip
-"""The same where query tiles are counted by rows: a sequence may have one to spare."""
+"""The same where query tiles are counted by rows: a sequence without any has an empty one."""
 ROWS: Final = 256
 """Queries of a tile of two."""
 BLOCK: Final = 128
@@ -35,9 +39,16 @@ BLOCK: Final = 128
 
 
 class Handed(NamedTuple):
-    """Query tiles in the order in which they are handed out: their keys, 0 of an empty one."""
+    """Query tiles in the order in which they are handed out.
+
+    Attributes:
+        keys: of each, 0 of an empty one.
+        lone: keys of a query tile that has one key tile, where its price is told apart: what comes
+            before and after its products hides behind others less. 0: it is not.
+    """
 
     keys: tuple[int, ...]
+    lone: int = 0
 
     @classmethod
     def of(cls, lengths: Sequence[int], heads: int) -> Handed:
@@ -63,29 +74,46 @@ class Handed(NamedTuple):
             for length in lengths for tile in reversed(range(-(-length // rows)))
             for _ in range(heads)
         )  # fmt: skip
-        return cls(tuple(keys))
+        return cls(tuple(keys), BLOCK)
 
     @classmethod
-    def by_rows(cls, lengths: Sequence[int], heads: int, positions: int) -> Handed:
+    def by_rows(
+        cls, lengths: Sequence[int], heads: int, positions: int, key_tile: int
+    ) -> Handed:
         """One sequence after the other, the longest tiles of all heads first, and spare ones.
 
         Args:
             lengths: of the sequences. heads: that have query tiles. positions: of one.
+            key_tile: keys that it takes at once.
         """
         ends = tuple(accumulate(lengths))
         tiles = [first_packed_tile(row, n, positions) for n, row in enumerate((0, *ends))]
         keys = (
-            min(length, (tile + 1) * positions) if tile * positions < length else 0
+            align_up(min(length, (tile + 1) * positions), key_tile)
+            if tile * positions < length else 0
             for length, first, behind in zip(lengths, tiles, tiles[1:], strict=False)
             for tile in reversed(range(behind - first)) for _ in range(heads)
         )  # fmt: skip
-        return cls(tuple(keys))
+        return cls(tuple(keys), key_tile)
 
     @property
-    def work(self) -> tuple[float, float, float, float]:
-        """A start, query tiles, their keys, and empty ones."""
-        real = sum(keys > 0 for keys in self.keys)
-        return 1.0, real, sum(self.keys), len(self.keys) - real
+    def work(self) -> tuple[float, float, float, float, float]:
+        """A start, query tiles and their keys, those of one key tile, and empty ones."""
+        long = [keys for keys in self.keys if keys > self.lone]
+        empty = self.keys.count(0)
+        return 1.0, len(long), sum(long), len(self.keys) - len(long) - empty, empty
+
+    @property
+    def priced(self) -> list[bool]:
+        """Which of these have prices; nothing tells what others cost, or asks."""
+        return [True, True, True, self.lone > 0, 0 in self.keys]
+
+    def cost(self, price: Sequence[float]) -> list[float]:
+        """What each query tile takes, by the prices of ``work``."""
+        _, tile, key, lone, empty = price
+        return [
+            tile + key * keys if keys > self.lone else lone if keys else empty for keys in self.keys
+        ]
 
 
 def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Handed:
@@ -96,15 +124,16 @@ def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Hand
     spec = packed_spec(column, problem, lengths)
     if spec.variant.by_rows:
         heads = problem.heads // spec.rows_per_position
-        return Handed.by_rows(lengths, heads, spec.config.PairBM_eff())
+        return Handed.by_rows(lengths, heads, spec.config.PairBM_eff(), spec.config.BN)
     return Handed.of(lengths, problem.heads)
 
 
 def small_launches(column: Column, problem: Problem, lengths: Sequence[int]) -> Any:
     """Lengths of launches that say what those of a problem's kernel cost."""
-    if column.clc or not packed_spec(column, problem, lengths).variant.by_rows:
-        return SMALL
-    return SMALL_BY_ROWS
+    if column.clc:
+        return SMALL_IN_TURN
+    by_rows = packed_spec(column, problem, lengths).variant.by_rows
+    return SMALL_BY_ROWS if by_rows else SMALL
 
 
 def cycles(
@@ -119,19 +148,18 @@ def cycles(
     group = problem.heads // problem.heads_kv
     handed = handed_out(column, problem, lengths)
     launches = small_launches(column, problem, lengths)
-    known = 4 if 0 in handed.keys else 3  # nothing tells what an empty one costs, or asks
-    work, times = [], []
-    for few in launches[:known]:
+    priced, work, times = handed.priced, [], []
+    for few in launches[: sum(priced)]:
         n = max(few)
         small = replace(problem, batch=len(few), seqlen_q=n, seqlen_k=n, heads=group, heads_kv=1)
         (recorded,) = records(column, small, lambda _: None, few)
         kernel = maker.kernel(column, recorded.request)
         launch = Matcher(kernel, recorded).launch([0])
-        work.append(handed_out(column, small, few).work[:known])
+        work.append(handed_out(column, small, few).work)
         times.append(extents.times(launch.traces[0], launch, maker.draws))
-    prices = solved(work, [[time.cycles for time in row] for row in times])
+    prices = solved(work, priced, [[time.cycles for time in row] for row in times])
     units = list(times[0][0].busy)
-    used = solved(work, [[row[0].busy[unit] for unit in units] for row in times])
+    used = solved(work, priced, [[row[0].busy[unit] for unit in units] for row in times])
     found = [
         _ends(handed, price, draw, moved) for price, draw in zip(prices.T, maker.draws, strict=True)
     ]
@@ -141,15 +169,17 @@ def cycles(
     return found, busy | {extents.TAKEN: float(total @ prices[:, 0])}, kernel
 
 
-def solved(work: Sequence[Sequence[float]], of: Sequence[Sequence[float]]) -> Any:
-    """Prices of a start, a query tile, a key, an empty tile; what no launch has costs nothing."""
-    found = np.linalg.solve(np.array(work), np.array(of))
-    return np.pad(found, ((0, len(SMALL) - len(found)), (0, 0)))
+def solved(
+    work: Sequence[Sequence[float]], priced: Sequence[bool], of: Sequence[Sequence[float]]
+) -> Any:
+    """Prices of what launches have (``Handed.work``); what is not ``priced`` costs nothing."""
+    found = np.zeros((len(priced), len(of[0])))
+    found[list(priced)] = np.linalg.solve(np.array(work)[:, list(priced)], np.array(of))
+    return found
 
 
 def _ends(handed: Handed, price: Any, draw: Draw, moved: int) -> float:
     """When the last query tile ends, or memory has moved what it must."""
-    start, tile, key, empty = price.tolist()
-    each = [tile + key * keys if keys else empty for keys in handed.keys]
-    ends = draw["cta_cycles"] + start + finish(each, int(draw["sms"]), 0.0)
+    each = finish(handed.cost(price.tolist()), int(draw["sms"]), 0.0)
+    ends = draw["cta_cycles"] + float(price[0]) + each
     return float(draw["launch_cycles"] + max(ends, extents.moving(moved, draw)))

@@ -20,6 +20,7 @@ from benchmarks.timing.side_by_side.callers import (
 from benchmarks.timing.side_by_side.claimed import (
     SMALL,
     SMALL_BY_ROWS,
+    SMALL_IN_TURN,
     Handed,
     handed_out,
     small_launches,
@@ -126,49 +127,73 @@ def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
     assert causal.tiles(layout) == [600, 512, 256, 100]
 
 
+def rank(launches: list[Handed]) -> int:
+    """How many prices small launches tell apart."""
+    work = np.array([launch.work for launch in launches])
+    return int(np.linalg.matrix_rank(work[:, launches[-1].priced]))
+
+
 def test_packed_query_tiles_are_handed_out_longest_first_empty_ones_too() -> None:
     found = Handed.of((600, 100), heads=1)
     assert list(found.keys) == [600, 0, 512, 0, 256, 100]
-    assert list(found.work) == [1, 4, 1468, 2]
-    small = np.array([Handed.of(few, 1).work for few in SMALL])
-    assert np.linalg.matrix_rank(small) == 4
+    assert list(found.work) == [1, 4, 1468, 0, 2]
+    assert rank([Handed.of(few, 1) for few in SMALL]) == 4
 
 
 def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
     """Four query heads of a tile share keys, so that it has 64 queries of each."""
     found = Handed.in_turn((160, 64), heads=2, group=4)
     assert list(found.keys) == [160, 160, 128, 128, 128, 128, 64, 64]
-    assert list(found.work) == [1, 8, 960, 0]
+    assert list(found.work) == [1, 2, 320, 6, 0]
+    assert rank([Handed.in_turn(few, 1, 4) for few in SMALL_IN_TURN]) == 4
     problem = Problem("packed", 2, 160, 160, 8, 2, 128, 128, causal=True, packed=True)
-    assert handed_out(Column("", "FA4", CUDA12, clc=True), problem, (160, 64)) == found
+    fa4 = Column("", "FA4", CUDA12, clc=True)
+    assert handed_out(fa4, problem, (160, 64)) == found
+    assert small_launches(fa4, problem, (160, 64)) is SMALL_IN_TURN
     ours = handed_out(chosen(Column("", OURS, CUDA12), problem, (160, 160)), problem, (160, 160))
     assert list(ours.keys) == [160] * 16
 
 
 def test_query_tiles_counted_by_rows_are_handed_out_one_sequence_after_the_other() -> None:
     """Rows 600 to 699 begin in the third of 256 rows and end there, so that none is to spare."""
-    found = Handed.by_rows((600, 100, 512), heads=2, positions=256)
-    assert list(found.keys[:8]) == [600, 600, 512, 512, 256, 256, 100, 100]
+    found = Handed.by_rows((600, 100, 512), heads=2, positions=256, key_tile=128)
+    assert list(found.keys[:8]) == [640, 640, 512, 512, 256, 256, 128, 128]
     # 512 rows from 700 on reach into three.
     assert list(found.keys[8:]) == [0, 0, 512, 512, 256, 256]
+    assert list(found.work) == [1, 10, 2 * (640 + 512 + 256 + 512 + 256), 2, 2]
     problem = Problem("packed", 4, 2048, 2048, 8, 2, 128, 128, causal=True, packed=True)
     mix = (2048, 1, 1, 1)
     dynamic = (("scheduler", "dynamic"), ("num_qo", 2))
     ours = Column("", OURS, CUDA12, options=dynamic)
-    assert handed_out(ours, problem, mix) == Handed.by_rows(mix, heads=2, positions=64)
+    assert handed_out(ours, problem, mix) == Handed.by_rows(mix, 2, 64, 128)
     assert small_launches(ours, problem, mix) is SMALL_BY_ROWS
+    assert small_launches(ours, problem, (2048,) * 4) is SMALL
+
+
+@pytest.mark.parametrize("group", [1, 4])
+def test_small_launches_by_rows_are_counted_so_and_tell_prices_apart(group: int) -> None:
+    problem = Problem("packed", 4, 2048, 2048, group, 1, 128, 128, causal=True, packed=True)
+    ours = Column("", OURS, CUDA12, options=(("scheduler", "dynamic"), ("num_qo", 2)))
     for each in SMALL_BY_ROWS:
-        assert packed_spec(ours, problem, each).variant.by_rows
-    work = np.array([Handed.by_rows(few, 1, 64).work for few in SMALL_BY_ROWS])
-    assert np.linalg.matrix_rank(work) == 4
-    alike = (2048,) * 4
-    assert small_launches(ours, problem, alike) is SMALL
+        small = replace(problem, batch=len(each), seqlen_q=each[0], seqlen_k=each[0])
+        assert packed_spec(ours, small, each).variant.by_rows
+    assert rank([handed_out(ours, problem, few) for few in SMALL_BY_ROWS]) == 5
+
+
+def test_query_tiles_cost_what_small_launches_say() -> None:
+    few = [Handed.by_rows(lengths, 1, 64, 128) for lengths in SMALL_BY_ROWS]
+    times = [[10 + 5 * t + 2 * k + 70 * lone + 3 * e] for _, t, k, lone, e in (f.work for f in few)]
+    price = solved([f.work for f in few], few[0].priced, times).ravel()
+    assert price == pytest.approx([10, 5, 2, 70, 3])
+    assert Handed((256, 128, 64, 0), 128).cost(price) == pytest.approx([517, 70, 70, 3])
+    assert Handed((256, 128)).cost(price) == pytest.approx([517, 261])
 
 
 def test_what_no_small_launch_has_costs_nothing() -> None:
-    work = [Handed.in_turn(few, 1, 4).work[:3] for few in SMALL[:3]]
-    times = [[10 + 5 * tiles + 2 * keys] for _, tiles, keys in work]
-    assert solved(work, times).ravel() == pytest.approx([10, 5, 2, 0])
+    few = [Handed.in_turn(lengths, 1, 4) for lengths in SMALL_IN_TURN]
+    times = [[10 + 5 * t + 2 * k + 70 * lone] for _, t, k, lone, _ in (f.work for f in few)]
+    found = solved([f.work for f in few], few[0].priced, times)
+    assert found.ravel() == pytest.approx([10, 5, 2, 70, 0])
 
 
 def test_packed_columns_take_the_scheduler_of_their_own_call() -> None:
