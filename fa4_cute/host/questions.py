@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -11,14 +10,12 @@ from ..plan.launch.launch import plan_launch
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.combine_spec import CombineSpec
-from .ask.architecture import arch_for, check_arch
-from .ask.arguments import Inputs, Options, options_and_batch
-from .ask.checks import check_count, check_flag, check_name, kind_of
-from .ask.features import Features
+from .ask.architecture import arch_for
+from .ask.arguments import Inputs, options_and_batch
+from .ask.checks import check_count, check_name, kind_of
+from .ask.described import DESCRIPTION, described
 from .ask.names import check_names
-from .ask.problem import Problem, dtype_name
-from .ask.request import request, scheduler_of, split_of
-from .ask.score_changes import full_mask, modifier_of
+from .ask.request import request
 from .choose.open_sizes import mixes_of, open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
@@ -52,8 +49,8 @@ def can_implement(
         options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
             ``seqlen_k``, ``total_q`` (queries of all packed sequences; default: as many in each as
-            in the longest); ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
-            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
+            in the longest); ``causal``, ``softmax_scale``, ``return_lse``, ``mask``,
+            ``window_size``, ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
             ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
             beyond ``head_dim_v`` if it is not that of the others, and ``shared_rope``, whether one
             head of k has them for all; ``pair_cta``, whether two CTAs share an MMA; ``arch``, by
@@ -71,10 +68,10 @@ def can_implement(
         if head_dim is not None:
             raise TypeError("head_dim: give either tensors or sizes, not both")
         return _can_run((q, k, v), options)
-    check_names(options, _DESCRIPTION)
+    check_names(options, DESCRIPTION)
     _check_device(device_type, compute_capability)
     try:
-        problem = _described(
+        problem = described(
             head_dim=head_dim, compute_capability=compute_capability, **options
         )
     except ValueError as error:
@@ -111,134 +108,6 @@ def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
     return answer(result)
 
 
-def _described(
-    *,
-    head_dim: int | None = None,
-    head_dim_v: int | None = None,
-    heads_q: int = 1,
-    heads_k: int | None = None,
-    dtype: Any = "bf16",
-    batch: int = 1,
-    seqlen_q: int = 1,
-    seqlen_k: int | None = None,
-    total_q: int = 0,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-    return_lse: bool = False,
-    num_qo: int | None = None,
-    rope_dtype: Any = None,
-    shared_rope: bool = False,
-    pair_cta: bool = False,
-    arch: str | None = None,
-    compute_capability: tuple[int, int] | None = None,
-    **features: Any,
-) -> Problem:
-    if head_dim is None:
-        raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
-    check_arch(arch)
-    _check_total_q(total_q, features.get("ragged_q"), batch=batch, seqlen_q=seqlen_q)
-    return Problem(
-        dtype=dtype_name(dtype),
-        batch=batch,
-        seqlen_q=seqlen_q,
-        seqlen_k=seqlen_q if seqlen_k is None else seqlen_k,
-        num_q_heads=heads_q,
-        num_kv_heads=heads_q if heads_k is None else heads_k,
-        head_dim=head_dim,
-        head_dim_v=head_dim if head_dim_v is None else head_dim_v,
-        causal=causal,
-        softmax_scale=softmax_scale,
-        return_lse=return_lse,
-        features=_features(**features),
-        num_qo=num_qo,
-        rope_dtype=None if rope_dtype is None else dtype_name(rope_dtype),
-        shared_rope=shared_rope,
-        pair_cta=pair_cta,
-        arch=arch_for(arch, compute_capability),
-        total_q=total_q,
-    )
-
-
-def _check_total_q(total_q: Any, ragged_q: Any, *, batch: Any, seqlen_q: Any) -> None:
-    """Refuse rows that packed sequences of such lengths cannot have.
-
-    Raises:
-        TypeError: no integer.
-        ValueError: queries are not packed, or there are fewer or more rows than they may have.
-    """
-    check_count("total_q", total_q, 0)
-    if not total_q:
-        return
-    if not ragged_q:
-        raise ValueError(
-            f"total_q={total_q}: only packed queries have lengths of their own; nearest supported "
-            "choice: ragged_q=True"
-        )
-    if type(batch) is int and type(seqlen_q) is int and not total_q <= batch * seqlen_q:
-        raise ValueError(
-            f"total_q={total_q}: {batch} sequences of at most {seqlen_q} queries have fewer; "
-            f"nearest supported choice: total_q={batch * seqlen_q}"
-        )
-
-
-def _features(
-    *,
-    mask: Any = None,
-    window_size: Any = None,
-    score_mod: Any = None,
-    softcap: float | None = None,
-    aux_tensors: Any = (),
-    sink: bool = False,
-    ragged_q: bool = False,
-    ragged_k: bool = False,
-    used_k: bool = False,
-    page_size: int = 0,
-    num_splits: int | None = None,
-    split: str | None = None,
-    scheduler: str | None = None,
-    token_scales: bool = False,
-) -> Features:
-    given = Options(
-        mask=mask,
-        window_size=window_size,
-        score_mod=score_mod,
-        softcap=softcap,
-        aux_tensors=aux_tensors,
-    )
-    flags = {
-        "sink": sink, "ragged_q": ragged_q, "ragged_k": ragged_k, "used_k": used_k,
-        "token_scales": token_scales,
-    }  # fmt: skip
-    for name, flag in flags.items():
-        check_flag(name, flag)
-    check_count("page_size", page_size, 0)
-    if num_splits is not None:
-        check_count("num_splits", num_splits, 1)
-    modifier = modifier_of(given)
-    return Features(
-        mask=full_mask(given).plan,
-        score_mod=None if modifier is None else modifier.plan,
-        sink=sink,
-        ragged_q=ragged_q,
-        ragged_k=ragged_k,
-        used_k=used_k or bool(page_size),
-        page_size=page_size,
-        num_splits=num_splits,
-        split=split_of(split, num_splits),
-        scheduler=scheduler_of(scheduler),
-        token_scales=token_scales,
-    )
-
-
-_DESCRIPTION = frozenset(
-    name
-    for function in (_described, _features)
-    for name, parameter in inspect.signature(function).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY
-)
-"""Names of the options of a problem without tensors."""
-
-
 def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     """Return as text which kernel, configuration and schedule a problem gets, or why none does.
 
@@ -255,7 +124,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         return f"not supported: {support.reason}{nearest}"
     if q is None:
         rest = {name: value for name, value in options.items() if name != "device_type"}
-        problem = _described(**rest)
+        problem = described(**rest)
     else:
         rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
         problem = request((q, k, v), *options_and_batch(rest)).problem
@@ -294,8 +163,8 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("a scale for every token of q and k: scores are multiplied by both first")
     if variant.by_rows:
         lines.append(
-            "packed sequences differ: query tiles are counted by the rows of all of them, and warps "
-            "find the sequence of theirs"
+            "packed sequences differ: query tiles are counted by the rows of all of them, and "
+            "warps find the sequence of theirs"
         )
     if variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
@@ -339,13 +208,13 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     if not isinstance(problems, Iterable):
         raise _no_mapping(problems)
-    described = [sizes for problem in problems for sizes in _all_sizes(problem)]
-    choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
+    asked = [sizes for problem in problems for sizes in _all_sizes(problem)]
+    choices: list[Choice] = [require(choose(described(**sizes))) for sizes in asked]
     specs: dict[AttentionSpec | CombineSpec, None] = {}
-    for choice, sizes in zip(choices, described, strict=True):
+    for choice, sizes in zip(choices, asked, strict=True):
         specs[choice.spec] = None
         if choice.spec.variant.is_combined:
-            specs[combine_spec(_described(**sizes))] = None
+            specs[combine_spec(described(**sizes))] = None
     return [cache.compiled(spec).kernel_name for spec in specs]
 
 
@@ -353,7 +222,7 @@ def _all_sizes(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield ``problem`` with each size that may change its kernel; on Hopper split too."""
     if not isinstance(problem, Mapping):
         raise _no_mapping(problem)
-    check_names(problem, {"head_dim", *_DESCRIPTION})
+    check_names(problem, {"head_dim", *DESCRIPTION})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
     for sizes in (mix for alike in open_sizes(problem) for mix in mixes_of(alike)):
         yield sizes

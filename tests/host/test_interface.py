@@ -225,7 +225,7 @@ def test_warmup_knows_packed_sequences_that_differ(recorder: Recorder) -> None:
 def test_rows_that_packed_sequences_cannot_have_are_refused() -> None:
     with pytest.raises(ValueError, match=r"total_q=5: only packed queries .* ragged_q=True"):
         fa4_cute.warmup([{"head_dim": 64, "total_q": 5}])
-    sizes = {"batch": 2, "seqlen_q": 10, "ragged_q": True}
+    sizes: dict[str, Any] = {"batch": 2, "seqlen_q": 10, "ragged_q": True}
     told = fa4_cute.can_implement(head_dim=64, total_q=21, **sizes)
     assert not told
     assert "nearest supported choice: total_q=20" in told.reason
@@ -235,7 +235,9 @@ def test_rows_that_packed_sequences_cannot_have_are_refused() -> None:
 
 
 def test_explain_says_that_rows_are_counted() -> None:
-    sizes = {"head_dim": 128, "batch": 8, "seqlen_q": 2048, "ragged_q": True, "ragged_k": True}
+    sizes: dict[str, Any] = {
+        "head_dim": 128, "batch": 8, "seqlen_q": 2048, "ragged_q": True, "ragged_k": True
+    }  # fmt: skip
     line = "query tiles are counted by the rows of all of them"
     assert line in fa4_cute.explain(total_q=2055, **sizes)
     assert line not in fa4_cute.explain(**sizes)

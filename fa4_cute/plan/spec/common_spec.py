@@ -153,8 +153,8 @@ class CommonSpec(ABC):
         """Whether the longest query tiles of many heads start first, so that short ones end.
 
         A grid then has a section's heads along x, query tiles along y, then the rest. The CTAs that
-        share a query tile are neighbours along x. So are the splits of one, and query tiles that are
-        counted by rows: theirs is not in sections.
+        share a query tile are neighbours along x. So are the splits of one, and query tiles counted
+        by rows: theirs is not in sections.
         """
         variant = self.variant
         free = not (variant.is_persistent or variant.splits_keys or variant.by_rows)

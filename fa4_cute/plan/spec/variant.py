@@ -37,8 +37,7 @@ WORK_COUNTS: Final = ("num_work", "num_heads", "num_sequences")
 KEPT: Final = "num_kept"
 """Parameter of a dynamic one that keeps short query tiles for the end: how many of each head."""
 FIRST_STEP: Final = "first_step"
-"""Parameter of a kernel that finds the sequence of a query tile by rows: sequences between two that
-are looked at first."""
+"""Parameter of one that counts query tiles by rows: how far apart sequences are looked at first."""
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,8 @@ def test_lanes_find_the_sequence_of_every_packed_tile_and_the_last_one_behind_al
     lengths: list[int], positions: int, behind: int
 ) -> None:
     starts = starts_of(lengths)
-    owners = [
-        n for n, row in enumerate(starts[:-1])
-        for _ in range(first_packed_tile(row, n, positions), first_packed_tile(starts[n + 1], n + 1, positions))
-    ]  # fmt: skip
+    firsts = [first_packed_tile(row, n, positions) for n, row in enumerate(starts)]
+    owners = [n for n in range(len(lengths)) for _ in range(firsts[n], firsts[n + 1])]
     owners += [len(lengths) - 1] * (behind // positions)
     assert [found(tile, starts, positions) for tile in range(len(owners))] == owners
 
@@ -100,7 +98,7 @@ KINDS: tuple[tuple[type[CommonSpec], int, int, int], ...] = (
 
 def rows_spec(kind: type[CommonSpec], head_dim: int, **more: Any) -> AttentionSpec:
     variant = Variant(CAUSAL, ragged_q=True, ragged_k=True, by_rows=True, **more)
-    return kind.for_attention(DType.BF16, head_dim, group=4, variant=variant)  # type: ignore[attr-defined, no-any-return]
+    return kind.for_attention(DType.BF16, head_dim, group=4, variant=variant)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("kind", "head_dim", "positions", "ctas"), KINDS)
