@@ -21,7 +21,7 @@ from ..spec.variant import Variant
 
 def is_in_chunks(variant: Variant) -> bool:
     """Return whether a kernel is plain but for packed queries over pages, with a causal mask."""
-    dense = replace(variant, ragged_q=False, used_k=False, page_size=0)
+    dense = replace(variant, ragged_q=False, by_rows=False, used_k=False, page_size=0)
     in_pages = variant.is_over_cache and variant.page_size > 0
     return in_pages and variant.mask == CAUSAL and is_plain(dense)
 

@@ -299,7 +299,7 @@ def _choice_of_chunks(
 
 def _is_packed(variant: Variant) -> bool:
     """Return whether a kernel is plain but for packed queries and keys, with a causal mask."""
-    dense = replace(variant, ragged_q=False, ragged_k=False)
+    dense = replace(variant, ragged_q=False, by_rows=False, ragged_k=False)
     return variant.ragged_q and variant.ragged_k and variant.mask == CAUSAL and is_plain(dense)
 
 

@@ -300,7 +300,8 @@ def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
     """Return the predictions for a kernel with a CTA or pair for every query tile, or None."""
     config, variant = spec.config, spec.variant
     whole = replace(variant, partition=Partition.NONE, num_partitions=Variant().num_partitions)
-    cache = replace(whole, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False)
+    dense = replace(whole, ragged_q=False, by_rows=False)
+    cache = replace(dense, mask=NULL, return_lse=False, used_k=False, page_size=0)
     known = replace(cache, score_mod=None, sink=False, token_scales=False) == Variant()
     if not known or variant.mask not in (NULL, CAUSAL):
         return None

@@ -102,7 +102,7 @@ def holds_factor_address(config: FA4TileConfig, variant: Variant) -> bool:
 def _is_causal_at_most(variant: Variant) -> bool:
     """Return whether a dynamic CTA has at most a causal mask, of dense or packed sequences, or of
     chunks of prompts over a KV cache."""
-    dense = replace(variant, ragged_q=False, ragged_k=False)
+    dense = replace(variant, ragged_q=False, by_rows=False, ragged_k=False)
     if variant.is_over_cache:
         dense = replace(dense, used_k=False, page_size=0)
     even = variant.ragged_q == (variant.ragged_k or variant.is_over_cache)

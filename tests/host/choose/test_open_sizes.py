@@ -9,14 +9,14 @@ import pytest
 
 from fa4_cute.host.choose.open_sizes import open_sizes
 from fa4_cute.host.choose.support import choose, require
-from fa4_cute.host.questions import _described
+from fa4_cute.host.questions import described
 
 DRAWS = 40
 TOKENS = 2**19
 
 
 def kernel(sizes: Any) -> str:
-    return require(choose(_described(**sizes))).spec.name
+    return require(choose(described(**sizes))).spec.name
 
 
 def drawn(problem: dict[str, Any], rng: random.Random) -> dict[str, Any]:

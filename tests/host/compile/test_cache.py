@@ -209,7 +209,7 @@ def test_errors_of_the_compiler_say_how_to_repeat_them(tmp_path: Path, head_dim:
     exec(command[1].replace("import fa4_cute; ", ""), {"fa4_cute": warmup})
     (problem,) = asked
     assert isinstance(problem, dict)
-    again = choose(questions._described(**problem))
+    again = choose(questions.described(**problem))
     assert isinstance(again, Choice)
     assert again.spec == choice.spec
 
