@@ -89,10 +89,12 @@ def _specified_sm100(
         taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
     problem = problem.with_splits(keys.num_splits if keys else 1)
-    problem = problem.with_rows(by_rows=counts_rows(spec, posed.sizes))
     joined = joined or _joined_by_rules(problem, spec)
     if joined is not None:
         problem = problem.with_partition(joined.partition)
+    if problem.variant != spec.variant:
+        spec = _blackwell_specification_of(problem, row, tiles)
+    problem = problem.with_rows(by_rows=counts_rows(spec, posed.sizes))
     if problem.variant != spec.variant:
         spec = _blackwell_specification_of(problem, row, tiles)
     return Specified(problem, spec, tiles, keys, taken, joined)
@@ -144,9 +146,10 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)
-    tiled = _sm90_specification_of(problem, row, tile)
-    problem = problem.with_rows(by_rows=counts_rows(tiled, sizes))
     spec = _sm90_specification_of(problem, row, tile)
+    problem = problem.with_rows(by_rows=counts_rows(spec, sizes))
+    if problem.variant != spec.variant:
+        spec = _sm90_specification_of(problem, row, tile)
     return Specified(problem, spec, tile, splits, split=_joined_by_rules(problem, spec))
 
 

@@ -149,6 +149,15 @@ def test_an_order_that_begins_with_the_longest_is_given_up_for_more() -> None:
     assert counts_rows(KernelSpec.for_attention(DType.BF16, 128, group=4, variant=PACKED), some)
     assert not counts_rows(spec, some)
     assert counts_rows(spec, MIX)
+    posed = Problem(
+        "bf16", 8, 2048, 2048, 64, 16, 128, 128, causal=True, features=PROMPTS, num_qo=2,
+        total_q=9 * 1024,
+    )  # fmt: skip
+    chosen: AttentionSpec = require(choose(posed)).spec
+    assert chosen.variant == handed
+    tile = replace(PROMPTS, scheduler=Scheduler.TILE)
+    alone: AttentionSpec = require(choose(replace(posed, features=tile))).spec
+    assert alone.variant.by_rows
 
 
 @pytest.mark.parametrize("features", [PAGED, PROMPTS])
