@@ -22,13 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.tune.averages import costs_of, means_of
 from benchmarks.tune.chunks import Chunks, row_text
 from benchmarks.tune.chunks import ptx_of as ptx_of_chunks
 from benchmarks.tune.few_keys import Prompts, rows_text
-from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
+from fa4_cute.plan.config.prediction import COUNTED_KEYS
 from fa4_cute.plan.launch.sm100_selection import BlackwellSpec
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def spec_of(kind: Kind, scheduler: str) -> BlackwellSpec:
     from benchmarks.tune import measure
 
     problem = family_of(kind).problem(COUNTED_KEYS, 1)
-    return measure.spec_of(problem, kind.kernel, scheduler=scheduler)
+    return measure.spec_of(problem, kind.kernel, scheduler=scheduler, num_splits=1)
 
 
 def ptx_of(kind: Kind, scheduler: str) -> str:
@@ -155,7 +156,7 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
 
     record: dict[str, Any] = {"name": kind.name, "ptx": {}}
     for scheduler in schedulers:
-        options: dict[str, Any] = {"scheduler": scheduler}
+        options: dict[str, Any] = {"scheduler": scheduler, "num_splits": 1}
         options |= {} if kind.kernel == "pair" else {"num_qo": int(kind.kernel[0])}
         column = Column(scheduler, "fa4_cute", CUDA12, options=tuple(options.items()))
         costs, layout, _ = maker.costs(column, family_of(kind))
@@ -173,23 +174,6 @@ def made(kind: Kind, maker: Any, schedulers: Sequence[str]) -> dict[str, Any]:
 def memory_rate(maker: Any) -> list[float]:
     """Return the bytes that memory moves in a cycle, by draw."""
     return [draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] for draw in maker.draws]
-
-
-def costs_of(
-    draws: Sequence[Sequence[float]], of: Callable[[list[float]], float] = median
-) -> Costs:
-    """Return the medians over the draws, the chip's own values left out; none is below 0."""
-    first, tile, key = (max(0, of([draw[i] for draw in draws[1:]])) for i in range(3))
-    return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
-
-
-def means_of(draws: Sequence[Sequence[float]]) -> Costs:
-    """Return the means where :func:`costs_of` has medians.
-
-    What a launch takes is a sum of these parts, and its mean that of theirs. Medians of two parts
-    are of different draws: their sum was off by a hundredth, as much as schedulers differ.
-    """
-    return costs_of(draws, mean)
 
 
 def of_kind(kind: Kind) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.hopper.times.problems import Problem
+from benchmarks.tune import averages
 from fa4_cute.plan.config.prediction import Costs
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class Prompts:
 
 def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
     """Return start and query tile of a length, means over the draws without the chip's own."""
-    first, tile = (mean(draw[i] for draw in draws[1:]) for i in (0, 1))
-    return Costs(round(max(0, first)), round(tile), 0)
+    first, tile = averages.averages(draws, mean)
+    return Costs(round(first), round(tile), 0)
 
 
 def rows_text(kind: Kind, record: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ ARCH: Final = "sm_100a"
 
 
 def spec_of(
-    problem: Problem, kernel: str, tuning: Tuning | None = None, **asked_for: str
+    problem: Problem, kernel: str, tuning: Tuning | None = None, **asked_for: Any
 ) -> BlackwellSpec:
     """Return the kernel of a problem with ``kernel`` as its kind and other free choices.
 

@@ -22,16 +22,6 @@ def test_the_table_is_that_of_the_records() -> None:
     assert costs.TABLE.read_text() == costs.table_text(costs.load())
 
 
-def test_costs_are_medians_over_the_draws_without_the_chips_own() -> None:
-    found = costs.costs_of([(9.0, 9.0, 9.0), (1.0, 10.0, 0.5), (2.0, 20.0, 1.0), (6.0, 30.0, 2.0)])
-    assert found == (2, 20, 1024)
-
-
-def test_parts_of_launches_are_means_so_that_their_sums_are() -> None:
-    draws = [(9.0, 9.0, 9.0), (1.0, 10.0, 0.5), (2.0, 20.0, 1.0), (6.0, 33.0, 2.4)]
-    assert costs.means_of(draws) == (3, 21, round(1.3 * 1024))
-
-
 def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     kind = next(kind for kind in costs.KINDS if not kind.causal)
     draws = [(0.0, 1.0, 2.0), (0.0, 10.0, 1.5)]

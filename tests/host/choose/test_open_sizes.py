@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fa4_cute.host.ask.described import described
 from fa4_cute.host.choose.open_sizes import open_sizes
 from fa4_cute.host.choose.support import choose, require
-from fa4_cute.host.questions import described
 
 DRAWS = 40
 TOKENS = 2**19

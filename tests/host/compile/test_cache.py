@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import fa4_cute
-from fa4_cute.host import questions
+from fa4_cute.host.ask.described import described
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile import cache as cache_module
@@ -209,7 +209,7 @@ def test_errors_of_the_compiler_say_how_to_repeat_them(tmp_path: Path, head_dim:
     exec(command[1].replace("import fa4_cute; ", ""), {"fa4_cute": warmup})
     (problem,) = asked
     assert isinstance(problem, dict)
-    again = choose(questions.described(**problem))
+    again = choose(described(**problem))
     assert isinstance(again, Choice)
     assert again.spec == choice.spec
 

@@ -33,14 +33,14 @@ def every_problem(arch: str, dtype: str) -> list[Problem]:
     schedulers = SCHEDULERS if arch == SM100A else SCHEDULERS[:-1]
     return [
         Problem(
-            dtype, 64, queries, 4096, 16, 4, *dim, causal=causal, arch=arch, num_qo=num_qo,
-            features=replace(features, scheduler=scheduler), total_q=queries + 63,
+            dtype, 64, queries, 4096, 16, 4, head_dim, head_dim_v, causal=causal, arch=arch,
+            num_qo=num_qo, features=replace(features, scheduler=scheduler), total_q=queries + 63,
         )
-        for dim, features, scheduler, causal, queries, num_qo in product(
+        for (head_dim, head_dim_v), features, scheduler, causal, queries, num_qo in product(
             dims, FEATURES, schedulers, (False, True), (512, 4096),
             (None, 2) if dtype == "bf16" else (None,),
         )
-        if num_qo is None or dim[0] <= 192
+        if num_qo is None or head_dim <= 192
     ]  # fmt: skip
 
 
