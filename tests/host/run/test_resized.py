@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fa4_cute
+from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.run import calls, compute, device
 from tests.host.run.call_worlds import (
     Drawn,
@@ -176,6 +180,45 @@ def test_results_on_the_simulator() -> None:
         for part in (slice(0, lengths[0]), slice(lengths[0], total)):
             alone = fa4_cute.flash_attn(q[None, part], k[None, part], v[None, part], causal=True)
             assert torch.equal(found[part], alone[0])
+
+
+def lengths_of(lengths: tuple[int, ...]) -> torch.Tensor:
+    """Call with packed prompts of these lengths; return O, of which every sequence alone has as
+    many bits."""
+    generator = torch.Generator().manual_seed(sum(lengths))
+    total, starts = sum(lengths), ints(*accumulate(lengths, initial=0))
+    q, k, v = (torch.randn(total, 2, 64, generator=generator).bfloat16() for _ in "qkv")
+    found: torch.Tensor = fa4_cute.flash_attn_varlen(
+        q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=max(lengths),
+        max_seqlen_k=max(lengths), causal=True, num_qo=2, unchecked=True,
+    )  # fmt: skip
+    parts = zip(*(x.split(lengths) for x in (q, k, v, found)), strict=True)
+    for one_q, one_k, one_v, of_all in parts:
+        alone = fa4_cute.flash_attn(
+            one_q[None], one_k[None], one_v[None], causal=True, num_qo=2
+        )
+        assert torch.equal(of_all, alone[0])
+    return found
+
+
+def test_steps_that_differ_and_steps_alike_take_the_long_way_once_each() -> None:
+    """Query tiles are counted by rows in some of the steps, and have other numbers of them."""
+    steps = ((600, 1, 2, 3), (300, 300, 290, 280), (570, 9, 1, 200), (520, 1, 1, 1), (290,) * 4)
+    kinds = [
+        require(choose(Problem(
+            "bf16", len(lengths), max(lengths), max(lengths), 2, 2, 64, 64, causal=True, num_qo=2,
+            features=Features(ragged_q=True, ragged_k=True), total_q=sum(lengths),
+        ))).spec.variant.by_rows
+        for lengths in steps
+    ]  # fmt: skip
+    assert kinds == [True, False, True, True, False]
+    calls.kept.clear()
+    packed = mock.patch.object(calls, "carry_out", wraps=compute.carry_out)
+    with packed as taken:
+        for lengths in steps:
+            lengths_of(lengths)
+        of_packed = [c for c in taken.call_args_list if c.args[2].cu_seqlens_q is not None]
+    assert len(of_packed) == 2
 
 
 @st.composite
