@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..plan.facts.hardware import SM90A
 from ..plan.launch.launch import plan_launch
+from ..plan.launch.tiles import TileShape
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.combine_spec import CombineSpec
@@ -16,7 +18,7 @@ from .ask.checks import check_count, check_name, kind_of
 from .ask.described import DESCRIPTION, described
 from .ask.names import check_names
 from .ask.request import request
-from .choose.open_sizes import mixes_of, open_sizes
+from .choose.open_sizes import may_differ, open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
 from .choose.support import Choice, Support, answer, choose, require
@@ -197,7 +199,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             ``seqlen_q`` or ``seqlen_k`` is missing, the kernels of many lengths and, without
             ``batch``, of many batches are compiled, up to eleven; name them to compile fewer.
             Packed queries without ``total_q`` get the kernels of sequences of one length and of
-            sequences that differ, up to fifteen.
+            sequences that differ, up to twice as many.
 
     Returns:
         The names of the kernels, in order and each once; also of those that combine split keys.
@@ -208,14 +210,20 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     if not isinstance(problems, Iterable):
         raise _no_mapping(problems)
-    asked = [sizes for problem in problems for sizes in _all_sizes(problem)]
-    choices: list[Choice] = [require(choose(described(**sizes))) for sizes in asked]
-    specs: dict[AttentionSpec | CombineSpec, None] = {}
-    for choice, sizes in zip(choices, asked, strict=True):
-        specs[choice.spec] = None
-        if choice.spec.variant.is_combined:
-            specs[combine_spec(described(**sizes))] = None
+    specs = dict.fromkeys(spec for problem in problems for spec in _all_specs(problem))
     return [cache.compiled(spec).kernel_name for spec in specs]
+
+
+def _all_specs(problem: Mapping[str, Any]) -> Iterator[AttentionSpec | CombineSpec]:
+    """Yield the kernels that a call of ``problem`` may choose."""
+    for sizes in _all_sizes(problem):
+        posed = described(**sizes)
+        spec: AttentionSpec = require(choose(posed)).spec
+        yield spec
+        if spec.may_count_rows and may_differ(problem, TileShape.of(spec.config).positions):
+            yield replace(spec, variant=replace(spec.variant, by_rows=True))
+        if spec.variant.is_combined:
+            yield combine_spec(posed)
 
 
 def _all_sizes(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -224,7 +232,7 @@ def _all_sizes(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         raise _no_mapping(problem)
     check_names(problem, {"head_dim", *DESCRIPTION})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
-    for sizes in (mix for alike in open_sizes(problem) for mix in mixes_of(alike)):
+    for sizes in open_sizes(problem):
         yield sizes
         if arch == SM90A and not {"seqlen_k", "num_splits"} & problem.keys():
             yield {**sizes, "num_splits": 2}

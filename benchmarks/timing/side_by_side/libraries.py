@@ -3,12 +3,13 @@
     FA4_CUTE_CACHE=0 CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side.libraries cu12 \
         [--only REGEX]
 
-Compiles, and does not execute, the launches of decoding steps, packed sequences and short prompts
-in the columns with CUDA 13, by the libraries that are imported, and records the SHA-256 of their
-PTX without the line `.version` under the name that is given; with `--only` of rows that match. The
-libraries of the environment are those for CUDA 12. To import the others: `pip install --no-deps
---target F` with `nvidia-cutlass-dsl` and its `-libs-base`, `-libs-core` and `-libs-cu13`, all of
-one version, and `PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
+Compiles, and does not execute, the launches of decoding steps, chunks over a cache, packed
+sequences and short prompts in the columns with CUDA 13, by the libraries that are imported, and
+records the SHA-256 of their PTX without the line `.version` under the name that is given; with
+`--only` of rows that match. The libraries of the environment are those for CUDA 12. To import the
+others: `pip install --no-deps --target F` with `nvidia-cutlass-dsl` and its `-libs-base`,
+`-libs-core` and `-libs-cu13`, all of one version, and
+`PYTHONPATH=F/nvidia_cutlass_dsl/dsl_packages:F`.
 """
 
 from __future__ import annotations

@@ -27,16 +27,12 @@ def open_sizes(problem: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {**problem, "seqlen_q": queries, "seqlen_k": keys, "batch": batch}
 
 
-def mixes_of(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a problem, and the same beside a step of decoding in every other packed sequence.
-
-    Kernels of sequences that differ count query tiles by rows.
-    """
-    yield problem
-    batch, queries = problem.get("batch", 1), problem.get("seqlen_q", 1)
-    is_open = problem.get("ragged_q") and "total_q" not in problem
-    if is_open and type(batch) is int and type(queries) is int and min(batch, queries) > 1:
-        yield {**problem, "total_q": queries + batch - 1}
+def may_differ(problem: Mapping[str, Any], positions: int) -> bool:
+    """Return whether packed sequences of ``problem`` may need more than one of the query tiles of
+    ``positions`` queries, and others fewer, so that these may be counted by rows."""
+    if not problem.get("ragged_q") or problem.get("total_q") or problem.get("batch") == 1:
+        return False
+    return "seqlen_q" not in problem or int(problem["seqlen_q"]) > positions
 
 
 def _pairs(queries: int | None, keys: int | None) -> Iterator[tuple[int, int]]:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from fa4_cute.host.ask.described import described
-from fa4_cute.host.choose.open_sizes import open_sizes
+from fa4_cute.host.choose.open_sizes import may_differ, open_sizes
 from fa4_cute.host.choose.support import choose, require
+from fa4_cute.host.questions import _all_specs
+from fa4_cute.plan.facts.hardware import SM90A, SM100A
 
 DRAWS = 40
 TOKENS = 2**19
@@ -66,6 +68,40 @@ def test_kernels_of_chunks_over_pages_are_among_them(head_dim: int, dtype: str) 
     check_drawn(problem)
     whole = {**problem, "batch": 16, "seqlen_q": 2048, "seqlen_k": 2048}
     assert "dynamic" in kernel(whole)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("features", [{"page_size": 64}, {"ragged_k": True}], ids=str)
+@pytest.mark.parametrize(
+    ("head_dim", "dtype", "arch"),
+    [(64, "bf16", SM100A), (128, "bf16", SM100A), (256, "fp8_e4m3", SM100A), (128, "bf16", SM90A)],
+)
+def test_kernels_of_packed_sequences_that_differ_are_among_them(
+    head_dim: int, dtype: str, arch: str, features: dict[str, Any], causal: bool
+) -> None:
+    problem = {
+        "head_dim": head_dim, "dtype": dtype, "causal": causal, "heads_q": 16, "heads_k": 4,
+        "ragged_q": True, "arch": arch, **features,
+    }  # fmt: skip
+    known = {spec.name for spec in _all_specs(problem)}
+    rng, by_rows = random.Random(3), 0
+    for _ in range(4 * DRAWS):
+        sizes = drawn(problem, rng)
+        longest, batch = sizes["seqlen_q"], sizes["batch"]
+        few, most = longest + batch - 1, longest * batch
+        sizes["total_q"] = rng.choice((0, few, rng.randint(few, most), rng.randint(few, most)))
+        assert kernel(sizes) in known, sizes
+        by_rows += "_rows" in kernel(sizes)
+    assert by_rows > DRAWS // 4
+
+
+def test_sequences_that_do_not_differ_have_no_kernel_by_rows() -> None:
+    packed: dict[str, Any] = {"head_dim": 128, "ragged_q": True, "ragged_k": True}
+    for more in ({"seqlen_q": 1}, {"batch": 1}, {"seqlen_q": 1, "total_q": 7, "batch": 7}):
+        assert not any("_rows" in spec.name for spec in _all_specs({**packed, **more}))
+    assert may_differ({**packed, "seqlen_q": 257}, 256)
+    assert not may_differ({**packed, "seqlen_q": 256}, 256)
+    assert not may_differ({"head_dim": 128}, 256)
 
 
 def check_drawn(problem: dict[str, Any]) -> None:
