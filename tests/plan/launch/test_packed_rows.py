@@ -25,7 +25,6 @@ from fa4_cute.plan.launch.packed_rows import WAYS, first_packed_tile, first_step
 from fa4_cute.plan.launch.tiles import TileShape
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
-from fa4_cute.plan.spec.common_spec import CommonSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
@@ -90,20 +89,21 @@ PROMPTS = Features(ragged_q=True, ragged_k=True)
 PACKED = Variant(CAUSAL, ragged_q=True, ragged_k=True)
 MIX = AttentionSizes(32, 2048, 4096, 32, 8, total_q=2048 + 31)
 """A chunk of a prompt beside steps of decoding."""
-KINDS: tuple[tuple[type[CommonSpec], int, int, int], ...] = (
+Kind = type[KernelSpec] | type[Depth512Spec] | type[SM90Spec]
+KINDS: tuple[tuple[Kind, int, int, int], ...] = (
     (KernelSpec, 128, 64, 1), (Depth512Spec, 256, 64, 2), (SM90Spec, 128, 32, 1),
 )  # fmt: skip
 """A kernel's kind, its head dim, positions of its query tiles, and CTAs of one."""
 
 
-def rows_spec(kind: type[CommonSpec], head_dim: int, **more: Any) -> AttentionSpec:
+def rows_spec(kind: Kind, head_dim: int, **more: Any) -> AttentionSpec:
     variant = Variant(CAUSAL, ragged_q=True, ragged_k=True, by_rows=True, **more)
-    return kind.for_attention(DType.BF16, head_dim, group=4, variant=variant)  # type: ignore[attr-defined]
+    return kind.for_attention(DType.BF16, head_dim, group=4, variant=variant)
 
 
 @pytest.mark.parametrize(("kind", "head_dim", "positions", "ctas"), KINDS)
 def test_a_launch_by_rows_has_packed_tiles_along_x_and_says_how_many_sequences_there_are(
-    kind: type[CommonSpec], head_dim: int, positions: int, ctas: int
+    kind: Kind, head_dim: int, positions: int, ctas: int
 ) -> None:
     spec = rows_spec(kind, head_dim)
     shape = TileShape.of(spec.config)
