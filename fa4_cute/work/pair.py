@@ -57,7 +57,14 @@ def decode_pair_work(
     config = spec.config
     if spec.variant.by_rows:
         work = work_by_rows(spec, args, index)
-        return replace(work, position=work.position + rank * config.BM_eff())
+    else:
+        work = work_in_turn(spec, args, index)
+    return replace(work, position=work.position + rank * config.BM_eff())
+
+
+def work_in_turn(spec: AttentionSpec, args: Arguments, index: Int32 | None) -> WorkTile:
+    """Return the tile of this CTA's pair where all sequences have as many query tiles."""
+    config = spec.config
     if index is not None:
         block, head, batch, num_pairs = place_of_work(spec, args, index)
     elif spec.heads_first:
@@ -68,5 +75,4 @@ def decode_pair_work(
         block = block // config.cta_group()
     tile, split = query_tile(spec, args, block, num_pairs)
     first = tile * config.PairBM_eff()
-    work = work_at(spec, args, (first, head, batch), split)
-    return replace(work, position=first + rank * config.BM_eff())
+    return work_at(spec, args, (first, head, batch), split)
