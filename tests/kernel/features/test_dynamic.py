@@ -130,8 +130,14 @@ def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
         assert torch.equal(x, y)
 
 
+ALIKE = ((300, 500), (200, 20), (257, 257), (280, 640), (300, 90))
+"""Chunks of which each has as many query tiles as the longest, so that these have no other order."""
+
+
 @pytest.mark.parametrize(
-    ("case", "by_sequence"), [(replace(PAGED, heads=6, kv_heads=3), True), (TWO_Q, False)], ids=str
+    ("case", "by_sequence"),
+    [(replace(PAGED, heads=6, kv_heads=3, lengths=ALIKE), True), (TWO_Q, False)],
+    ids=str,
 )
 def test_chunks_over_a_cache_are_taken_a_sequence_after_the_other(
     case: Case, by_sequence: bool
@@ -147,6 +153,7 @@ def test_chunks_over_a_cache_are_taken_a_sequence_after_the_other(
     heads, sequences = counts.num_heads, counts.num_sequences
     tiles = counts.num_work // (heads * sequences)
     assert (described.spec.sequence_by_sequence, sequences) == (by_sequence, len(case.lengths))
+    assert not described.spec.variant.by_rows
     walked = [
         (tile, head, sequence, tiles)
         for sequence in range(sequences) for tile in range(tiles) for head in range(heads)
