@@ -131,7 +131,7 @@ def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
 
 
 ALIKE = ((300, 500), (200, 20), (257, 257), (280, 640), (300, 90))
-"""Chunks of which each has as many query tiles as the longest, so that these have no other order."""
+"""Chunks that have about as many query tiles, so that these are not counted by rows."""
 
 
 @pytest.mark.parametrize(
