@@ -145,6 +145,14 @@ def _posed(problem: Problem, features: Features, lengths: Sequence[int] = ()) ->
     )  # fmt: skip
 
 
+def _asked(column: Column, posed: Posed) -> Posed:
+    """Return a problem with the scheduler and Q tiles that a column's options name."""
+    options = dict(column.options)
+    if "scheduler" in options:
+        posed = posed.with_scheduler(Scheduler[options["scheduler"].upper()])
+    return replace(posed, num_qo=options.get("num_qo"))
+
+
 def _insisting(column: Column, spec: AttentionSpec) -> Column:
     """Return a column with scheduler and Q tiles of a kernel, where it does not name them."""
     found: dict[str, Any] = {"scheduler": spec.variant.scheduler.name.lower()}
@@ -160,9 +168,7 @@ def tiles_in_turns(column: Column, problem: Problem) -> int:
     """
     if column.runner != "fa4_cute" or problem.page or problem.packed or problem.group == "latent":
         return 0
-    options = dict(column.options)
-    scheduler = Scheduler[options["scheduler"].upper()] if "scheduler" in options else None
-    posed = replace(_posed(problem, Features(scheduler=scheduler)), num_qo=options.get("num_qo"))
+    posed = _asked(column, _posed(problem, Features()))
     spec = require(choose(posed)).spec
     if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.head_by_head):
         return 0
@@ -179,11 +185,8 @@ def chosen(column: Column, problem: Problem, lengths: Sequence[int]) -> Column:
 
 def packed_spec(column: Column, problem: Problem, lengths: Sequence[int]) -> AttentionSpec:
     """Return this package's kernel for packed sequences, with what a column's options name."""
-    options = dict(column.options)
-    scheduler = Scheduler[options["scheduler"].upper()] if "scheduler" in options else None
-    features = Features(ragged_q=True, ragged_k=True, scheduler=scheduler)
-    posed = replace(_posed(problem, features, lengths), num_qo=options.get("num_qo"))
-    spec: AttentionSpec = require(choose(posed)).spec
+    posed = _posed(problem, Features(ragged_q=True, ragged_k=True), lengths)
+    spec: AttentionSpec = require(choose(_asked(column, posed))).spec
     return spec
 
 
