@@ -20,7 +20,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.run import calls, simulator
 from fa4_cute.host.run.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.run.operands import describe_call
-from fa4_cute.plan.launch.launch import count_counters
+from fa4_cute.plan.launch.launch import Workspace
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.memory import Allocation
 from sm100sim.options import RunOptions
@@ -59,8 +59,10 @@ class Described:
         self.spec = choice.spec
         self.problem = self._asked.problem.settled(self.spec.variant, choice.num_splits)
         given = self._asked.inputs, self._asked.tensors
-        counters = count_counters(self.spec, self.problem.sizes)
-        self.call = describe_call(self.problem, *given, num_counters=counters)
+        workspace = Workspace.of(
+            self.spec, self.problem.sizes, choice.num_splits, num_sms
+        )
+        self.call = describe_call(self.problem, *given, workspace=workspace)
         self.packed = pack_launch(self.spec, self.call.described, num_sms=num_sms)
 
 

@@ -65,6 +65,12 @@ def write_log_sum_exp(ctx: AttentionContext, row: ThreadRow, result: RowResult) 
         if row.position < ctx.work.sequence.seqlen_q:
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.
             value = (result.top + log2_hardware(result.total)) * Float32(LN_2)
-            is_split = ctx.spec.variant.is_split
-            place = partial_log_sum_exp_address if is_split else log_sum_exp_address
-            gmem.store_f32(place(ctx, row), value)
+            if cutlass.const_expr(ctx.spec.variant.streams_keys):
+                if ctx.work.num_parts > 1:
+                    gmem.store_f32(partial_log_sum_exp_address(ctx, row), value)
+                elif cutlass.const_expr(ctx.spec.variant.return_lse):
+                    gmem.store_f32(log_sum_exp_address(ctx, row), value)
+            elif cutlass.const_expr(ctx.spec.variant.is_split):
+                gmem.store_f32(partial_log_sum_exp_address(ctx, row), value)
+            else:
+                gmem.store_f32(log_sum_exp_address(ctx, row), value)

@@ -9,10 +9,12 @@ from typing import Protocol
 import cutlass
 from cutlass import Float32, Int32, Int64
 
+from ..device import ids
 from ..device.memory import gmem
 from ..plan.facts.dtypes import DType
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
+from ..work.tile import scheduled_heads
 
 
 class Place(Protocol):
@@ -115,5 +117,25 @@ def store_partial(
 
 
 def partial_row(ctx: AttentionContext, row: ThreadRow) -> Int64:
-    """Return the index of the thread's row in the partial results: splits are outermost."""
+    """Return the index of the thread's row in the partial results: splits are outermost.
+
+    With stream-K they are those of a part, and its rows follow.
+    """
+    if ctx.spec.variant.streams_keys:
+        return first_row_of_part(ctx, ctx.work.split) + row.index
     return ctx.work.split * ctx.args.extras.partial_rows + query_row(ctx, row)
+
+
+def query_tile_number(ctx: AttentionContext) -> Int32:
+    """Return the number of the query tile where each head of a sequence has one."""
+    heads = scheduled_heads(ctx.spec, ctx.args.num_q_heads)
+    return ctx.work.batch * heads + ctx.work.head
+
+
+def first_row_of_part(ctx: AttentionContext, split: Int32 | int) -> Int64:
+    """Return the index of the first row of part ``split`` of the query tile in partial results.
+
+    Parts are numbered by CTA and query tile together (``plan.launch.stream_k``).
+    """
+    first_cta = ids.block_index()[0] - ctx.work.split
+    return Int64(first_cta + query_tile_number(ctx) + split) * ctx.spec.query_rows

@@ -13,6 +13,7 @@ from ..plan.facts.wgmma import BLOCK_COLUMNS, NUM_ROWS, PAIR
 from ..tma import store_query_chunk
 from ..work.sm90 import RunningRows, SM90Context, SM90Row, place_of_rows
 from . import row_store
+from .last import join_if_last
 from .row_result import RowResult, write_log_sum_exp
 from .write import may_store_boxes, output_factor
 
@@ -116,7 +117,14 @@ def write_partial(ctx: SM90Context, rows: cutlass.Constexpr, o: cutlass.Constexp
 def write_columns(ctx: SM90Context, rows: cutlass.Constexpr, o: cutlass.Constexpr) -> None:
     """Write O, the accumulator divided by the sums, where the kernel wants it."""
     variant = ctx.spec.variant
-    if cutlass.const_expr(variant.is_split):
+    if cutlass.const_expr(variant.streams_keys):
+        # A query tile that one CTA has for itself needs no other.
+        if ctx.work.num_parts > 1:
+            write_partial(ctx, rows, o)
+            join_if_last(ctx, CONSUMER)
+        else:
+            write_rows(ctx, rows, fragment.packed(o, ctx.spec.output_dtype))
+    elif cutlass.const_expr(variant.is_split):
         write_partial(ctx, rows, o)
     else:
         words = fragment.packed(o, ctx.spec.output_dtype)

@@ -236,7 +236,13 @@ def write_columns(
 ) -> None:
     """Write the columns of ``blocks``, which are of one Q tile, where the kernel wants them."""
     variant = ctx.spec.variant
-    if cutlass.const_expr(variant.is_split):
+    if cutlass.const_expr(variant.streams_keys):
+        # A query tile that one CTA has for itself needs no other.
+        if ctx.work.num_parts > 1:
+            write_partial(ctx, row, blocks, result)
+        else:
+            write_rows(ctx, row, blocks, result)
+    elif cutlass.const_expr(variant.is_split):
         write_partial(ctx, row, blocks, result)
     elif cutlass.const_expr(ctx.spec.writes_rows):
         write_rows(ctx, row, blocks, result)

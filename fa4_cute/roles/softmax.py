@@ -27,6 +27,7 @@ from ..operands.token_scales import keep_query_scale, release_scales, wait_for_s
 from ..output.cluster import write_output as write_output_of_cluster
 from ..output.last import join_if_last
 from ..output.two_q import write_output
+from ..plan.barriers.named import WRITTEN
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.spec.register_tuning import joins_sum_early
 from ..work.context import KernelContext, factor_address, place_of_p
@@ -259,7 +260,7 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     else:
         write_output(ctx, row, row_max, row_sum)
     if cutlass.const_expr(ctx.spec.variant.last_joins):
-        join_if_last(ctx)
+        join_if_last(ctx, WRITTEN)
     say_stored(ctx, chain)
 
 

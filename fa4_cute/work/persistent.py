@@ -9,6 +9,9 @@ Where the schedule goes head by head, a head's query tiles are long and short, a
 multiple of their number: every other round goes backwards (``c``, ``2 n - 1 - c``, ``2 n + c``),
 so that who had a long one has a short one next.
 
+With stream-K a CTA takes parts of query tiles that follow one another in a line of all key tiles
+(``work.stream_k``).
+
 With a dynamic scheduler a CTA begins with the work of its own block, and then takes over that of
 blocks that have not started (``work.dynamic``). Where O is computed changes no bit of it.
 
@@ -28,6 +31,7 @@ from ..device.memory import tmem
 from .context import AttentionContext, TmemContext
 from .dynamic import in_clusters, next_work
 from .progress import Progress
+from .stream_k import stretch_of
 
 
 @cute.jit
@@ -48,6 +52,13 @@ def for_each_work(
             progress = progress.after(*here.work.counts)
             index = next_work(ctx, taken, lets_ask=not loads)
             taken = taken + 1
+    elif cutlass.const_expr(ctx.spec.variant.streams_keys):
+        line, cursor = stretch_of(ctx.spec, ctx.args)
+        while line.holds(cursor.place):
+            here = ctx.at_cursor(cursor, line, progress)
+            role(here)
+            progress = progress.after(*here.work.counts)
+            cursor = cursor.after(ctx.spec, ctx.args, here.work)
     elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
         index = in_clusters(ctx, ids.block_index()[0])
         # Backwards from here; the next step, forwards again, makes it two rounds.

@@ -40,6 +40,7 @@ class WorkTile:
             that much later, and the first Q tile ends that much earlier.
         first_tile: number of the first one it visits; later ones belong to other splits.
         split: which of the splits of the query tile the CTA computes.
+        num_parts: how many there are where each query tile has its own number of them.
     """
 
     position: Int32
@@ -53,6 +54,7 @@ class WorkTile:
     lead: Int32 | int = 0
     first_tile: Int32 | int = 0
     split: Int32 | int = 0
+    num_parts: Int32 | int = 1
 
     @property
     def counts(self) -> tuple[Int32, Int32 | int, Int32 | int]:

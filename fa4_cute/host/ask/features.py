@@ -102,6 +102,7 @@ class Features:
             "split='last'": self.partition is Partition.LAST,
             "scheduler": self.scheduler is Scheduler.PERSISTENT,
             "scheduler='dynamic'": self.scheduler is Scheduler.DYNAMIC,
+            "scheduler='stream_k'": self.scheduler is Scheduler.STREAM_K,
             "q_scale": self.token_scales,
         }
         return (name for name, present in used.items() if present)

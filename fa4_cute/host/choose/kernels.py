@@ -59,13 +59,14 @@ FEATURES: Final = {
     "split='last'": "split keys joined by the last CTA",
     "scheduler": "persistent CTAs",
     "scheduler='dynamic'": "CTAs that take over others by cluster launch control",
+    "scheduler='stream_k'": "CTAs that take as many keys each",
     "q_scale": "scales per token of fp8 operands",
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
 SM90_FEATURES: Final = (
     "mask", "score_mod", "sink", "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table",
-    "num_splits", "scheduler", "q_scale",
+    "num_splits", "scheduler", "scheduler='stream_k'", "q_scale",
 )  # fmt: skip
 """What the Hopper kernel has."""
 
@@ -82,7 +83,7 @@ KERNELS: Final = (
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=frozenset(FEATURES) - {"split", "split='last'"},
+        features=frozenset(FEATURES) - {"split", "split='last'", "scheduler='stream_k'"},
         specify=Depth512Spec,
     ),
     KernelRow(

@@ -78,10 +78,12 @@ def _specified_sm100(
         spec: it, with a CTA for every query tile where the problem leaves that open.
     """
     tiles, taken, splits = None, None, None
+    streams = posed.features.scheduler is Scheduler.STREAM_K
     if isinstance(spec, KernelSpec):
-        tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, posed.num_qo)
+        asked = 1 if streams else posed.num_qo
+        tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, asked)
         spec = _with_query_tiles(spec, tiles.num_qo)
-    if posed.features.num_splits is None and posed.num_qo is None:
+    if posed.features.num_splits is None and posed.num_qo is None and not streams:
         # With either given, the results must not depend on the batch.
         tiles, splits = choose_tiled_splits(spec, tiles, posed.sizes, posed.sms)
     keys, joined = (splits.key_splits, splits.joined) if splits else (None, None)
@@ -136,13 +138,15 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
+    streams = problem.features.scheduler is Scheduler.STREAM_K
     sizes, sms = problem.sizes, problem.sms
-    tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
+    num_qo = 1 if streams else problem.num_qo
+    tile = choose_tile(spec, sizes, sms, asked=num_qo, is_persistent=asked)
     scheduler, splits = choose_scheduler(spec, sizes, sms, tile.kind), None
     if problem.num_qo is not None and spec.has_other_keys_in_turns:
         scheduler = Scheduler.TILE  # The bits are to be those of any other batch.
     problem = problem.with_scheduler(scheduler)
-    if problem.features.num_splits is None:
+    if problem.features.num_splits is None and not streams:
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...plan.launch.launch import count_counters
+from ...plan.facts.hardware import SM_COUNT
+from ...plan.launch.launch import Workspace
 from ...plan.spec.attention_spec import AttentionSpec
 from ..ask.arguments import Batch, Inputs, Options
 from ..ask.request import Request, request
@@ -82,7 +83,7 @@ def _launched(asked: Request, spec: AttentionSpec) -> Done:
     def launch(call: Call, artifact: Any, packed: PackedLaunch) -> None:
         simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
 
-    return _steps(asked, spec, artifact, pack_launch, launch)
+    return _steps(asked, (spec, SM_COUNT), artifact, pack_launch, launch)
 
 
 def _launched_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Done:
@@ -98,22 +99,26 @@ def _launched_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Don
     # Copies of unsuitable inputs are made on the same stream, so they are ready before the kernel
     # runs, and their memory is not handed out again before it ends; so are partial results.
     with torch.cuda.device(index):
-        pack = partial(pack_launch, encode=launcher.encode, num_sms=launcher.num_sms(index))
-        return _steps(asked, spec, artifact, pack, launch)
+        num_sms = launcher.num_sms(index)
+        pack = partial(pack_launch, encode=launcher.encode, num_sms=num_sms)
+        return _steps(asked, (spec, num_sms), artifact, pack, launch)
 
 
 def _steps(
     asked: Request,
-    spec: AttentionSpec,
+    kernel: tuple[AttentionSpec, int],
     artifact: Any,
     pack: Callable[..., PackedLaunch],
     launch: Callable[[Call, Any, PackedLaunch], None],
 ) -> Done:
-    num_counters = count_counters(spec, asked.problem.sizes)
-    call = describe_call(asked.problem, asked.inputs, asked.tensors, asked.given, num_counters)
+    """Pack and launch; ``kernel`` is what was chosen, and the SMs of the device."""
+    spec, num_sms = kernel
+    problem = asked.problem
+    workspace = Workspace.of(spec, problem.sizes, problem.features.count, num_sms)
+    call = describe_call(problem, asked.inputs, asked.tensors, asked.given, workspace)
     launches = [Launched(artifact, spec.params, pack(spec, call.described))]
     launch(call, artifact, launches[0].packed)
-    splits = call.splits(asked.problem)
+    splits = call.splits(problem)
     if splits is not None:
         combine = cache.compiled(splits.spec)
         launches.append(Launched(combine, splits.spec.params, pack_combine(splits)))

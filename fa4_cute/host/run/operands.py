@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from ...plan.facts.tensor_map_bits import ALIGN, MAX_STRIDE
+from ...plan.launch.launch import Workspace
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
 from ...plan.spec.tensor_maps import OperandLayout
@@ -26,6 +27,7 @@ from .counters import Counters, counters_on
 from .launch import AttentionCall, Operand, Splits
 from .simulator import HostBuffer
 
+NO_WORKSPACE: Final = Workspace()
 # Bound once: looking it up takes time in every call.
 _increment_version = torch.autograd.graph.increment_version
 
@@ -152,16 +154,16 @@ def describe_call(
     inputs: Sequence[Any],
     tensors: FeatureTensors = NO_TENSORS,
     given: Outputs = NEW,
-    num_counters: int = 0,
+    workspace: Workspace = NO_WORKSPACE,
 ) -> Call:
     """Return the call on ``inputs`` (q, k, v), with new outputs where none are given.
 
-    ``num_counters`` is of the launch: ``plan.launch.launch.count_counters``.
+    ``workspace`` is that of the launch.
     """
     q, k, v = map(operand_of, inputs)
     out, lse = outputs_of(problem, inputs[0], given)
-    partial = new_partial(problem, out) if problem.variant.is_split else ()
-    counters = counters_on(out.device, num_counters) if num_counters else None
+    partial = new_partial(problem, out, workspace) if workspace.parts else ()
+    counters = counters_on(out.device, workspace.counters) if workspace.counters else None
     rope_inputs = (tensors.q_rope, tensors.k_rope)
     rope = tuple(operand_of(tensor) for tensor in rope_inputs if tensor is not None)
     described = AttentionCall(
@@ -182,12 +184,12 @@ def describe_call(
     return Call((q, k, v), out, lse, described, (*tensors.all(), *rope), partial, counters)
 
 
-def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
-    """Return uninitialised O (split, row, head_dim_v) and LSE (split, row) of every split.
+def new_partial(problem: Problem, out: Any, workspace: Workspace) -> tuple[Any, Any]:
+    """Return uninitialised O (part, row, head_dim_v) and LSE (part, row) of every part.
 
-    Row ``r`` is head ``r % heads`` of query ``r // heads``.
+    Of splits, row ``r`` is head ``r % heads`` of query ``r // heads``.
     """
-    rows = (problem.features.count, out[..., 0].numel())
+    rows = (workspace.parts, workspace.rows)
     depth = (*rows, problem.head_dim_v)
     return tuple(torch.empty(s, dtype=torch.float32, device=out.device) for s in (depth, rows))
 

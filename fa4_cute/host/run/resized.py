@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ...masks import AttentionMask
 from ...plan.facts.hardware import TMA_ALIGN
 from ...plan.facts.tensor_map_bits import TensorMapFields
-from ...plan.launch.launch import count_counters, plan_combine, plan_launch
+from ...plan.launch.launch import Workspace, plan_combine, plan_launch
 from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
 from ..ask.outputs import span
 from ..ask.problem import Problem
@@ -132,14 +132,11 @@ def resized(
     layouts = {name: _laid_out(name, layout, sizes) for name, layout in found.layouts.items()}
     of_given = tuple(end - start for start, end in map(span, tensors))
     changes: dict[str, Any] = {"pages_per_row": sizes.pages, "num_splits": num_splits}
-    written = {role: _split(role, made, num_splits) for role, made in found.written.items()}
+    workspace = Workspace.of(spec, problem.sizes, num_splits, machine.num_sms)
+    written = {role: _made(role, made, sizes, workspace) for role, made in found.written.items()}
     if sizes.rows_q:
-        rows = sizes.rows_q, sizes.rows_q * problem.num_q_heads
-        written = {role: _made(role, made, *rows) for role, made in written.items()}
-        changes |= dict.fromkeys(("total_q", "num_queries"), rows[0])
-        changes |= dict.fromkeys(("partial_rows", "num_rows"), rows[1])
-    if "counters" in written:
-        written["counters"] = counted(count_counters(spec, problem.sizes))
+        changes |= dict.fromkeys(("total_q", "num_queries"), sizes.rows_q)
+        changes |= dict.fromkeys(("partial_rows", "num_rows"), workspace.rows)
     for name, layout in layouts.items():
         if layout != found.layouts[name]:
             make = query_map if name in _QUERY_MAPS else key_map
@@ -177,17 +174,15 @@ def _laid_out(name: str, layout: OperandLayout, sizes: Sizes) -> OperandLayout:
     return replace(layout, shape=(batch, rows or seqlen, heads, depth))
 
 
-def _split(role: str, made: Made, num_splits: int) -> Made:
-    """Return what a call with so many splits writes."""
-    if not role.startswith("partial"):
-        return made
-    return Made((num_splits, *made.shape[1:]), made.dtype)
-
-
-def _made(role: str, made: Made, total_q: int, num_rows: int) -> Made:
-    """Return what a call with so many queries, and rows of all heads, writes."""
+def _made(role: str, made: Made, sizes: Sizes, workspace: Workspace) -> Made:
+    """Return what a call of such sizes writes."""
     first, *others = made.shape
+    if role == "counters":
+        return counted(workspace.counters)
+    if role.startswith("partial"):
+        return Made((workspace.parts, workspace.rows, *others[1:]), made.dtype)
+    if not sizes.rows_q:
+        return made
     if role == "o":
-        return Made((total_q, *others), made.dtype)
-    count = total_q if role == "lse" else num_rows
-    return Made((first, count, *others[1:]), made.dtype)
+        return Made((sizes.rows_q, *others), made.dtype)
+    return Made((first, sizes.rows_q, *others[1:]), made.dtype)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from ..facts.hardware import SM_COUNT
+from ..facts.hardware import SM_COUNT, ceil_div
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import MAX_SPLITS, CombineSpec
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
+from .stream_k import num_ctas_of, num_parts_of
 from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
@@ -106,7 +107,7 @@ def plan_launch(
             finite.
     """
     _refuse(spec, sizes, softmax_scale, num_splits)
-    blocks = _query_tile_blocks(spec, sizes, num_splits)
+    blocks = _query_tile_blocks(spec, sizes, 1 if spec.variant.streams_keys else num_splits)
     scalars: dict[str, int | float] = {
         "seqlen_q": sizes.seqlen_q,
         "seqlen_k": sizes.seqlen_k,
@@ -115,7 +116,10 @@ def plan_launch(
     }
     if spec.variant.by_rows:
         scalars |= {"num_sequences": sizes.batch, FIRST_STEP: first_step(sizes.batch)}
-    if spec.variant.is_persistent:
+    if spec.variant.streams_keys:
+        scalars |= {"num_sequences": sizes.batch}
+        blocks = (ctas_of_line(spec, sizes, num_sms), 1, 1)
+    elif spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
         counts = _turns(spec, sizes, blocks, num_ctas)
@@ -150,11 +154,41 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     return fewer * counted <= each and counted * MAX_SPLITS <= MAX_GRID_X
 
 
-def count_counters(spec: AttentionSpec, sizes: AttentionSizes) -> int:
-    """Return how many counters a launch needs: one a query tile whose last CTA joins its splits."""
-    if not spec.variant.last_joins:
-        return 0
-    return math.prod(sizes.blocks(TileShape.of(spec.config), by_rows=spec.variant.by_rows))
+def ctas_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
+    """Return the CTAs of a stream-K launch: as many as run at once, where keys may be that many."""
+    tiles = math.prod(sizes.blocks(TileShape.of(spec.config)))
+    longest = ceil_div(sizes.seqlen_k, spec.config.BN)
+    return num_ctas_of(tiles, longest, num_sms * spec.schedule.ctas_per_sm)
+
+
+class Workspace(NamedTuple):
+    """Memory that a launch with split keys needs besides its results.
+
+    Attributes:
+        parts: partial results of so many splits, or parts of query tiles, are kept.
+        rows: of each.
+        counters: one for every query tile whose last CTA joins them.
+    """
+
+    parts: int = 0
+    rows: int = 0
+    counters: int = 0
+
+    @classmethod
+    def of(
+        cls, spec: AttentionSpec, sizes: AttentionSizes, num_splits: int, num_sms: int = SM_COUNT
+    ) -> Workspace:
+        """Return that of a launch; arguments as of :func:`plan_launch`."""
+        variant = spec.variant
+        if not variant.is_split:
+            return cls()
+        by_rows = variant.by_rows
+        tiles = math.prod(sizes.blocks(TileShape.of(spec.config), by_rows=by_rows))
+        counters = tiles if variant.last_joins else 0
+        if variant.streams_keys:
+            parts = num_parts_of(tiles, ctas_of_line(spec, sizes, num_sms))
+            return cls(parts, spec.query_rows, counters)
+        return cls(num_splits, sizes.num_queries * sizes.num_q_heads, counters)
 
 
 def _refuse(
@@ -171,6 +205,13 @@ def _refuse(
         raise ValueError(
             f"num_splits={num_splits}: the kernel was compiled for a cluster of "
             f"{variant.num_partitions} CTAs"
+        )
+    positions = TileShape.of(spec.config).positions
+    if variant.streams_keys and sizes.seqlen_q > positions:
+        raise ValueError(
+            f"scheduler='stream_k', seqlen_q={sizes.seqlen_q}: the queries of a sequence have to "
+            f"fit a query tile, of {positions} here; nearest supported choice: "
+            "scheduler='persistent'"
         )
     if not math.isfinite(softmax_scale):
         raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")

@@ -13,6 +13,7 @@ from ..config.sm90_config import SM90Config
 from ..facts.dtypes import DType
 from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, SwizzleMode
 from ..masks.masks import CAUSAL, NULL
+from .combine_spec import CombineSpec
 from .extras import Extras
 from .params import KERNEL_PARAMS, KernelParams, extended
 from .register_tuning import ScoreLoads, is_plain_in_any_order
@@ -129,6 +130,16 @@ class CommonSpec(ABC):
     def layout_o_exceeds_q(self) -> bool:
         """Whether the staged O reaches beyond Q: its elements are larger than Q's."""
         return self.output_dtype.size > self.config.qkv_dtype_size
+
+    @property
+    @abstractmethod
+    def output_depth(self) -> int:
+        """Columns of O."""
+
+    @property
+    def combine_spec(self) -> CombineSpec:
+        """How rows of split keys are put together."""
+        return CombineSpec(self.output_dtype, self.output_depth, self.return_lse, self.arch)
 
     @property
     def num_threads(self) -> int:

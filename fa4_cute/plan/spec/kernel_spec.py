@@ -12,7 +12,6 @@ from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
 from ..masks.masks import NULL
-from .combine_spec import CombineSpec
 from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
@@ -158,11 +157,6 @@ class KernelSpec(CommonSpec):
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.ov_depth
-
-    @property
-    def combine_spec(self) -> CombineSpec:
-        """How rows of split keys are put together."""
-        return CombineSpec(self.output_dtype, self.output_depth, self.return_lse, self.arch)
 
     @property
     def exp2_plan(self) -> Exp2Plan:

@@ -87,6 +87,7 @@ class Scheduler(Enum):
     TILE = "one tile a CTA"
     PERSISTENT = "one CTA a SM takes tile after tile"
     DYNAMIC = "one CTA a tile; one that runs takes over the tiles of those that have not started"
+    STREAM_K = "one CTA a SM; all take as many key tiles, and the last of a query tile joins them"
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,12 @@ class Variant:
                 "after one query tile; nearest supported choice: split='workspace', or "
                 "scheduler='tile'"
             )
-        if self.last_joins and self.is_persistent:
+        if self.streams_keys and self.splits_by_number:
+            raise ValueError(
+                "scheduler='stream_k': how many CTAs share the keys of a query tile follows from "
+                "its keys; nearest supported choice: num_splits=1"
+            )
+        if self.partition is Partition.LAST and self.is_persistent:
             raise ValueError(
                 f"scheduler={self.scheduler.name.lower()!r}: the last CTA of a query tile joins "
                 "its splits where every CTA has one; nearest supported choice: "
@@ -216,12 +222,17 @@ class Variant:
     @property
     def is_split(self) -> bool:
         """Whether CTAs write partial results, float32, to a workspace."""
-        return self.partition in (Partition.WORKSPACE, Partition.LAST)
+        return self.partition in (Partition.WORKSPACE, Partition.LAST) or self.streams_keys
 
     @property
     def last_joins(self) -> bool:
         """Whether the last CTA of a query tile to write its partial results combines them."""
-        return self.partition is Partition.LAST
+        return self.partition is Partition.LAST or self.streams_keys
+
+    @property
+    def streams_keys(self) -> bool:
+        """Whether each CTA takes as many key tiles of all query tiles as any other."""
+        return self.scheduler is Scheduler.STREAM_K
 
     @property
     def is_combined(self) -> bool:
@@ -236,6 +247,11 @@ class Variant:
     @property
     def splits_keys(self) -> bool:
         """Whether several CTAs, of either kind, compute a query tile."""
+        return self.splits_by_number or self.streams_keys
+
+    @property
+    def splits_by_number(self) -> bool:
+        """Whether every query tile has as many CTAs for its keys."""
         return self.partition is not Partition.NONE
 
     @property
@@ -276,7 +292,8 @@ class Variant:
     def extras(self) -> Extras[str, str, str]:
         """The parameters that the features add, with their PTX types."""
         aux_ranks = self.score_mod.aux_ranks if self.score_mod else ()
-        work_count = _if(self.is_persistent, "u32")
+        work_count = _if(self.is_persistent and not self.streams_keys, "u32")
+        is_split = self.is_split and not self.streams_keys
         return Extras(
             cu_seqlens_q=_if(self.ragged_q, "u64"),
             total_q=_if(self.ragged_q, "u64"),
@@ -301,8 +318,8 @@ class Variant:
             num_sequences=_if(self.is_persistent or self.by_rows, "u32"),
             num_kept=_if(self.keeps_short, "u32"),
             first_step=_if(self.by_rows, "u32"),
-            num_splits=_if(self.is_split, "u32"),
-            partial_rows=_if(self.is_split, "u64"),
+            num_splits=_if(is_split, "u32"),
+            partial_rows=_if(is_split, "u64"),
             partial_o=_if(self.is_split, "u64"),
             partial_lse=_if(self.is_split, "u64"),
             counters=_if(self.last_joins, "u64"),
@@ -330,7 +347,7 @@ class Variant:
             "used": self.used_k,
             f"page{self.page_size}": bool(self.page_size),
             "split": self.is_combined,
-            "last": self.last_joins,
+            "last": self.partition is Partition.LAST,
             f"cluster{self.num_partitions}": self.in_cluster,
             self.scheduler.name.lower(): self.is_persistent,
             "rows": self.by_rows,

@@ -1,0 +1,102 @@
+"""Stream-K: the key tiles of all query tiles in a line, of which every CTA takes as many.
+
+A step of decoding has a query tile for every key/value head of every sequence, with as many key
+tiles as the sequence has, which only the device knows. A number of splits for all leaves SMs idle
+while the longest sequence is read. In a line each CTA takes a stretch, wherever it begins and ends::
+
+    query tiles   |....=====|....==|....===========|....=|      . start, = key tiles
+    stretches     |    0    |    1    |    2    |    3    |
+
+The start of a query tile, with its end, costs as much as some key tiles, and counts as that many
+places in front of them. A query tile belongs to the CTAs in whose stretches its key tiles lie; one
+without key tiles has one place all the same, so that somebody writes its rows.
+
+Parts of query tiles are numbered by CTA and query tile together: from one part to the next in the
+line one of the two goes up by one, so that no two have one number, and those of a query tile follow
+one another. It is where a part's results are kept.
+
+Source: the decomposition is that of Osama et al. for products of matrices (arXiv 2301.03598).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..facts.hardware import ceil_div
+from ..masks.masks import HOST, Arithmetic
+
+START_TILES: Final = 3
+"""What the start and the end of a query tile take, in key tiles."""
+LEAST_PLACES: Final = 4 * START_TILES
+"""Places of a stretch at least: with fewer, to join parts takes longer than to read keys."""
+
+
+def places_of_tile(key_tiles: Any, ops: Arithmetic = HOST) -> Any:
+    """Return the places that a query tile with so many key tiles has in the line."""
+    return ops.maximum(key_tiles, 1) + START_TILES
+
+
+def places_of_stretch(places: Any, num_ctas: Any, ops: Arithmetic = HOST) -> Any:
+    """Return the places of a stretch, in a line of ``places``."""
+    return ops.maximum((places + (num_ctas - 1)) // num_ctas, LEAST_PLACES)
+
+
+def num_ctas_of(num_tiles: int, longest: int, most: int) -> int:
+    """Return how many CTAs a line may need, ``most`` at most.
+
+    Args:
+        num_tiles: query tiles. longest: key tiles of the longest one.
+        most: that run at once.
+    """
+    return min(most, ceil_div(num_tiles * places_of_tile(longest), LEAST_PLACES))
+
+
+def num_parts_of(num_tiles: int, num_ctas: int) -> int:
+    """Return how many parts of query tiles are numbered."""
+    return num_tiles + num_ctas
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a stretch has of a query tile.
+
+    Attributes:
+        first, count: its key tiles, by their number among those that the query tile visits.
+        index: its number among the parts of the query tile. num_parts: how many there are.
+    """
+
+    first: Any
+    count: Any
+    index: Any
+    num_parts: Any
+
+
+@dataclass(frozen=True)
+class TileInLine:
+    """A query tile in the line.
+
+    Attributes:
+        start: its first place. key_tiles: how many it visits.
+        stretch: places of every stretch.
+    """
+
+    start: Any
+    key_tiles: Any
+    stretch: Any
+
+    def part(self, cta: Any, ops: Arithmetic = HOST) -> Part:
+        """Return the part of ``cta``, in whose stretch key tiles of it lie, or its only place."""
+        keys = self.start + START_TILES
+        begin = cta * self.stretch
+        first = ops.maximum(begin - keys, 0)
+        end = ops.minimum(begin + self.stretch - keys, self.key_tiles)
+        first_cta = keys // self.stretch
+        last_cta = (keys + ops.maximum(self.key_tiles, 1) - 1) // self.stretch
+        return Part(first, end - first, cta - first_cta, last_cta - first_cta + 1)
+
+
+def may_begin(place: Any, cta: Any, stretch: Any) -> Any:
+    """Return whether a query tile that begins at ``place`` has its first key tile in the stretch of
+    ``cta``, or one before it."""
+    return place + START_TILES < (cta + 1) * stretch
