@@ -4,8 +4,8 @@ Entry, prologue, register budgets, the dispatch of warps to roles, and how CTAs 
 its layout, its context and its roles.
 
 Prologue: warp 0 initialises the barriers, warp 1 allocates Tensor Memory (of a pair: together with
-warp 1 of the other CTA), warp 2 prefetches the tensor maps; one barrier, of the CTA or of its
-cluster, publishes all three.
+warp 1 of the other CTA), warp 2 prefetches the tensor maps, and with stream-K warp 3 finds what the
+CTA takes; one barrier, of the CTA or of its cluster, publishes all.
 """
 
 from abc import ABC, abstractmethod
@@ -29,6 +29,7 @@ from .smem import Depth512AttentionSMem, SM90AttentionSMem, SM100AttentionSMem
 from .tma import TensorMaps
 from .work.context import AttentionContext, TmemContext
 from .work.sequence import Arguments
+from .work.stream_k import Stretch, keep_stretch
 
 Context = TypeVar("Context", bound=AttentionContext)
 Memory = TypeVar("Memory", SM100AttentionSMem, Depth512AttentionSMem, SM90AttentionSMem)
@@ -102,7 +103,7 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         ).toint()
         smem = self.shared_memory(Int32(first_byte))
         warp = ids.warp_index()
-        self.prologue(operands, smem, warp)
+        self.prologue(args, operands, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
         base = None if self.columns is None else shared.load_b32(smem.tmem_addr_ptr())
@@ -112,7 +113,7 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
             self.leave_together(ctx, warp)
 
     @cute.jit
-    def prologue(self, maps: TensorMaps, smem: Memory, warp: Int32) -> None:
+    def prologue(self, args: Arguments, maps: TensorMaps, smem: Memory, warp: Int32) -> None:
         """Initialise barriers, allocate Tensor Memory, prefetch the tensor maps."""
         if warp == 0:
             smem.misc_mbars().init(lane_idx=ids.lane_index())
@@ -121,6 +122,9 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         elif warp == 2:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
+        if cutlass.const_expr(self.spec.variant.streams_keys):
+            if warp == 3:
+                keep_stretch(self.spec, args, Stretch(smem.stretch_smem()))
 
     def allocate(self, smem: Memory) -> None:
         """Allocate Tensor Memory where there is some. One warp."""

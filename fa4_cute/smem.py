@@ -64,6 +64,10 @@ class SharedMemory:
         """The answer that names the next work tile: 16 bytes that only the hardware can read."""
         return self.base + self.layout.answer_byte_offset
 
+    def stretch_smem(self) -> Int32:
+        """The CTA's stretch with stream-K: pairs of words (``work.stream_k``)."""
+        return self.base + self.layout.stretch_byte_offset
+
     def mbar_base(self) -> Int32:
         """Barrier 0 of the block: mbarriers of 8 bytes."""
         return self.base + self.layout.mbar_byte_offset
@@ -90,6 +94,7 @@ class SM100AttentionSMem(SharedMemory):
         q_scale_smem         q_scale       BM, or 256 with scales per token
         k_scale_smem         k_scale       num_k_scale_bufs x BN
         answer_smem          answer        16 bytes with a dynamic scheduler
+        stretch_smem         stretch       17 pairs of words with stream-K
         mbar_base            mbarriers     8 bytes each (FA4MiscMBars)
         tmem_addr_ptr        TMEM address  one uint32
 
@@ -214,6 +219,7 @@ class SM90AttentionSMem(SharedMemory):
         q_tile_smem          Q             one tile of 64 x padded depth per consumer; O over it
                              K slots       num_kv x (BN x padded depth), K-major
                              V slots       num_kv x (BN x padded ov_depth), MN-major
+        stretch_smem         stretch       17 pairs of words with stream-K
         mbar_base            mbarriers     8 bytes each (SM90MBars)
     """
 

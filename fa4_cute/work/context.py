@@ -21,7 +21,7 @@ from ..smem import SharedMemory, SM100AttentionSMem
 from ..tma import TensorMaps
 from .progress import START, Progress, counted
 from .sequence import Arguments
-from .stream_k import Line, LineCursor, work_in_line
+from .stream_k import Stretch, work_in_line
 from .tile import WorkTile, decode_work
 
 FACTOR_BYTES = WARP_GROUP_THREADS * DType.FP32.size
@@ -44,7 +44,6 @@ class AttentionContext(ABC):
         progress: what a persistent CTA has done before this work.
         index: number of the work in the order of the schedule; None where the grid says which work
             it is.
-        cursor, line: the same of stream-K: where in the line the work is, and the line.
         pages: in the load role, the pages of the key tile, one to a lane; None where each is looked
             up in front of its copy.
     """
@@ -57,8 +56,6 @@ class AttentionContext(ABC):
     work: WorkTile = field(default=UNDECODED, kw_only=True)
     progress: Progress = field(default=START, kw_only=True)
     index: Int32 | None = field(default=None, kw_only=True)
-    cursor: LineCursor | None = field(default=None, kw_only=True)
-    line: Line | None = field(default=None, kw_only=True)
     pages: Int32 | None = field(default=None, kw_only=True)
 
     def decoded(self) -> Self:
@@ -66,17 +63,18 @@ class AttentionContext(ABC):
 
         Each role decodes for itself, so that no register is held for another role's needs.
         """
-        if self.cursor is not None and self.line is not None:
-            return replace(self, work=work_in_line(self.spec, self.args, self.cursor, self.line))
+        if self.spec.variant.streams_keys:
+            return replace(self, work=work_in_line(self.spec, self.args, self.stretch))
         return replace(self, work=decode_work(self.spec, self.args, self.index))
 
-    def at(self, index: Int32, progress: Progress) -> Self:
-        """Return the context of work ``index`` of a persistent CTA."""
+    def at(self, index: Int32 | None, progress: Progress) -> Self:
+        """Return the context of work ``index`` of a persistent CTA, with stream-K of the next."""
         return replace(self, index=index, progress=progress.alone()).decoded()
 
-    def at_cursor(self, cursor: LineCursor, line: Line, progress: Progress) -> Self:
-        """Return the context of the part at ``cursor``."""
-        return replace(self, cursor=cursor, line=line, progress=progress.alone()).decoded()
+    @property
+    def stretch(self) -> Stretch:
+        """The CTA's stretch of the line."""
+        return Stretch(self.smem.stretch_smem())
 
     def step(self, chain: int, tile: Int32) -> Int32:
         """Return the number of ``chain``'s ``tile``-th key tile among all that the CTA gives it."""

@@ -31,7 +31,6 @@ from ..device.memory import tmem
 from .context import AttentionContext, TmemContext
 from .dynamic import in_clusters, next_work
 from .progress import Progress
-from .stream_k import stretch_of
 
 
 @cute.jit
@@ -53,12 +52,11 @@ def for_each_work(
             index = next_work(ctx, taken, lets_ask=not loads)
             taken = taken + 1
     elif cutlass.const_expr(ctx.spec.variant.streams_keys):
-        line, cursor = stretch_of(ctx.spec, ctx.args)
-        while line.holds(cursor.place):
-            here = ctx.at_cursor(cursor, line, progress)
+        while ctx.stretch.holds_tile():
+            here = ctx.at(None, progress)
             role(here)
             progress = progress.after(*here.work.counts)
-            cursor = cursor.after(ctx.spec, ctx.args, here.work)
+            ctx.stretch.go_on(ctx.spec, ctx.args)
     elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
         index = in_clusters(ctx, ids.block_index()[0])
         # Backwards from here; the next step, forwards again, makes it two rounds.

@@ -1,18 +1,21 @@
 """Stream-K: which parts of query tiles a CTA takes, where all their key tiles lie in a line.
 
-Every role finds for itself where the line ends and which query tile the CTA's stretch begins in:
-the lanes of a warp look at 32 sequences at once. From there on it goes from query tile to query
-tile, and asks for the lengths of the next sequence only (``plan.launch.stream_k``).
+Before a CTA's roles begin, a warp finds where the line ends and which query tile the CTA's stretch
+begins in: its lanes look at 32 sequences at once. From there on every role goes from query tile to
+query tile, and asks for the lengths of the next sequence only (``plan.launch.stream_k``).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import cutlass
 from cutlass import Boolean, Int32, Uint32, cute
 
 from ..device import ids
+from ..device.math.fragment import from_lane
+from ..device.memory import shared
 from ..device.registers import DEVICE
+from ..device.sync import barriers
+from ..plan.barriers.answers import MAX_WARPS, PAIR_BYTES
 from ..plan.facts.hardware import WARP_THREADS
 from ..plan.launch.stream_k import (
     TileInLine,
@@ -31,90 +34,148 @@ LOOKED_AT = 4
 
 
 @dataclass(frozen=True)
-class Line:
-    """The line of a launch, which every CTA finds alike.
+class TilePlace:
+    """A query tile and where it begins in the line.
 
     Attributes:
-        places: of all query tiles. stretch: of each CTA.
+        number: of the query tile: one for each head of each sequence.
+        start: its first place.
     """
 
-    places: Int32
-    stretch: Int32
-
-    @classmethod
-    def of(cls, sums: "LaneSums") -> "Line":
-        """Return the line of the launch. Whole warps."""
-        places = sums.places
-        return cls(places, places_of_stretch(places, ids.grid_size_x(), DEVICE))
-
-    def begin(self) -> Int32:
-        """Return the first place of the CTA's stretch."""
-        return ids.block_index()[0] * self.stretch
-
-    def holds(self, place: Int32) -> Boolean:
-        """Return whether the query tile at ``place`` has a part in the CTA's stretch, when all
-        before it are done."""
-        inside = may_begin(place, ids.block_index()[0], self.stretch)
-        return Boolean(inside & (place < self.places))
-
-
-@dataclass(frozen=True)
-class LineCursor:
-    """Where a CTA is in the line.
-
-    Attributes:
-        place: where the next part begins, or its query tile.
-        number: of the sequence there. start: its first place.
-    """
-
-    place: Int32
     number: Int32
     start: Int32
 
-
-    def after(self, spec: AttentionSpec, args: Arguments, work: WorkTile) -> "LineCursor":
-        """Return that of the next part, when that of ``work`` is done."""
-        places = places_of_sequence(spec, args, self.number)
-        place = self.start + (work.head + 1) * places
-        is_over = work.head + 1 == scheduled_heads(spec, args.num_q_heads)
-        start = DEVICE.select(is_over, place, self.start)
-        number = self.number + DEVICE.select(is_over, 1, 0)
-        return LineCursor(place, number, start)
-
-    def __extract_mlir_values__(self) -> list[Any]:
-        """Return the registers, for the loop over parts."""
-        return [value.ir_value() for value in vars(self).values()]
-
-    def __new_from_mlir_values__(self, values: list[Any]) -> "LineCursor":
-        """Return the cursor whose registers are ``values``."""
-        return LineCursor(*map(Int32, values))
+    def after(self, spec: AttentionSpec, args: Arguments) -> "TilePlace":
+        """Return the next one."""
+        sequence, _ = divided(self.number, scheduled_heads(spec, args.num_q_heads))
+        return TilePlace(self.number + 1, self.start + places_of_sequence(spec, args, sequence))
 
 
-def stretch_of(spec: AttentionSpec, args: Arguments) -> tuple[Line, LineCursor]:
-    """Return the line of the launch, and where the CTA's stretch begins. Whole warps."""
-    sums = LaneSums.of(spec, args)
-    line = Line.of(sums)
-    place = line.begin()
-    return line, LineCursor(place, *sequence_at(spec, args, sums, place))
+@dataclass(frozen=True)
+class Stretch:
+    """A CTA's stretch of the line, in shared memory, which is read whenever it is asked for.
+
+    Held in registers it would be there beside all that a query tile needs. So each warp has a
+    pair of words there, the query tile that it is at, and one more pair says how long the line is.
+
+    Attributes:
+        address: of the pairs, by warp.
+    """
+
+    address: Int32
+
+    @property
+    def tile(self) -> TilePlace:
+        """The query tile that the warp is at."""
+        return TilePlace(*shared.load_b32x2(self._pair(ids.warp_index())))
+
+    @property
+    def line(self) -> tuple[Int32, Int32]:
+        """Places of the line, and of every stretch."""
+        places, stretch = shared.load_b32x2(self._pair(MAX_WARPS))
+        return places, stretch
+
+    def _pair(self, index: Int32 | int) -> Int32:
+        return self.address + index * PAIR_BYTES
+
+    def tell(self, line: tuple[Int32, Int32], first: TilePlace) -> None:
+        """Write the line, and the query tile that all warps begin with. One warp, whole."""
+        is_tile = ids.lane_index() < MAX_WARPS
+        pairs = zip((first.number, first.start), line, strict=True)
+        words = [DEVICE.select(is_tile, tile, of_line) for tile, of_line in pairs]
+        shared.store_v2(self._pair(DEVICE.minimum(ids.lane_index(), MAX_WARPS)), words)
+
+    def go_on(self, spec: AttentionSpec, args: Arguments) -> None:
+        """Have the warp be at the next query tile. Whole warps."""
+        tile = self.tile.after(spec, args)
+        # Every lane has read the last one, whose words all of them write.
+        barriers.warp_barrier()
+        shared.store_v2(self._pair(ids.warp_index()), [tile.number, tile.start])
+
+    def holds_tile(self) -> Boolean:
+        """Return whether the CTA has a part of the query tile that the warp is at."""
+        (places, stretch), tile = self.line, self.tile
+        inside = may_begin(tile.start, ids.block_index()[0], stretch)
+        return Boolean(inside & (tile.start < places))
 
 
-def work_in_line(
-    spec: AttentionSpec, args: Arguments, cursor: LineCursor, line: Line
-) -> WorkTile:
-    """Return the part of a query tile at ``cursor``, one query tile of a head and sequence."""
-    sequence = decode_sequence(spec, args, cursor.number)
+def work_in_line(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> WorkTile:
+    """Return the CTA's part of the query tile that the warp is at."""
+    tile, (_, places) = stretch.tile, stretch.line
+    number, head = divided(tile.number, scheduled_heads(spec, args.num_q_heads))
+    sequence = decode_sequence(spec, args, number)
     position, config = Int32(0), spec.config
     key_tiles = visited_tiles(spec, sequence, position, config.PairBM_eff())
     count = num_visited(spec, sequence, position, key_tiles)
-    places = places_of_tile(count, DEVICE)
-    head = Int32(Uint32(cursor.place - cursor.start) // Uint32(places))
     kv_head = head if config.fuse_gqa else head // config.group
-    part = TileInLine(cursor.start + head * places, count, line.stretch).part(
-        ids.block_index()[0], DEVICE
-    )
-    work = WorkTile(position, head, kv_head, cursor.number, sequence, key_tiles, part.count)
+    part = TileInLine(tile.start, count, places).part(ids.block_index()[0], DEVICE)
+    work = WorkTile(position, head, kv_head, number, sequence, key_tiles, part.count)
     work = replace(work, first_tile=part.first, split=part.index, num_parts=part.num_parts)
     return with_hidden(spec, work)
+
+
+def divided(number: Int32, by: Int32) -> tuple[Int32, Int32]:
+    """Return quotient and remainder of two numbers that are not negative."""
+    quotient = Uint32(number) // Uint32(by)
+    return Int32(quotient), Int32(Uint32(number) - quotient * Uint32(by))
+
+
+def keep_stretch(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> None:
+    """Find the CTA's stretch and tell it, before all warps meet. One warp, whole.
+
+    Only there have all warps the registers to find it.
+    """
+    line, sequence, start = find_stretch(spec, args)
+    places = places_of_sequence(spec, args, DEVICE.minimum(sequence, last_sequence(args)))
+    begin = first_place(line[1])
+    head, _ = divided(begin - start, places)
+    number = sequence * scheduled_heads(spec, args.num_q_heads) + head
+    stretch.tell(line, TilePlace(number, start + head * places))
+
+
+@cute.jit
+def find_stretch(
+    spec: cutlass.Constexpr, args: cutlass.Constexpr
+) -> tuple[tuple[Int32, Int32], Int32, Int32]:
+    """Return the places of the line and of a stretch, and the sequence in which the CTA's begins,
+    with the first place of that. Whole warps.
+
+    Up to 32 sequences take one look of all lanes. Of more, a lane first adds up some that follow
+    one another, and only those of the lane in which the stretch begins are looked at one by one.
+    """
+    count, lane = args.extras.num_sequences, ids.lane_index()
+    each, first, before, places = Int32(1), Int32(0), Int32(0), Int32(0)
+    if count > WARP_THREADS:
+        each = Int32((Uint32(count) + (WARP_THREADS - 1)) // WARP_THREADS)
+        own = places_of_lane(spec, args, each)
+        end = sum_of_lanes(own)
+        places = from_lane(end, WARP_THREADS - 1)
+        begin = first_place(places_of_stretch(places, ids.grid_size_x(), DEVICE))
+        begun = last_begun(end - own, own, begin)
+        first, before = begun * each, from_lane(end - own, begun)
+    own = places_of_heads(spec, args, first + lane)
+    end = before + sum_of_lanes(own)
+    if count <= WARP_THREADS:
+        places = from_lane(end, WARP_THREADS - 1)
+    stretch = places_of_stretch(places, ids.grid_size_x(), DEVICE)
+    begin = first_place(stretch)
+    for _step in cutlass.range(WARP_THREADS, each, WARP_THREADS, unroll=1):
+        # More than 1,024 sequences: those of a lane are more than a warp looks at together.
+        if from_lane(end, WARP_THREADS - 1) <= begin:
+            first, before = first + WARP_THREADS, from_lane(end, WARP_THREADS - 1)
+            own = places_of_heads(spec, args, first + lane)
+            end = before + sum_of_lanes(own)
+    begun = last_begun(end - own, own, begin)
+    return (places, stretch), first + begun, from_lane(end - own, begun)
+
+
+@cute.jit
+def places_of_lane(spec: cutlass.Constexpr, args: cutlass.Constexpr, each: Int32) -> Int32:
+    """Return the places of ``each`` sequences that follow one another, the lane's."""
+    places, first = Int32(0), ids.lane_index() * each
+    for i in cutlass.range(0, each, unroll=LOOKED_AT):
+        places = places + places_of_heads(spec, args, first + i)
+    return places
 
 
 def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> Int32:
@@ -126,70 +187,24 @@ def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> I
 
 def places_of_heads(spec: AttentionSpec, args: Arguments, number: Int32) -> Int32:
     """Return those of all heads of a sequence; 0 where there is none of that number."""
-    count = args.extras.num_sequences
-    places = places_of_sequence(spec, args, DEVICE.minimum(number, count - 1))
+    places = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
     places = places * scheduled_heads(spec, args.num_q_heads)
-    return DEVICE.select(number < count, places, 0)
+    return DEVICE.select(number < args.extras.num_sequences, places, 0)
 
 
-@dataclass(frozen=True)
-class LaneSums:
-    """Places of as many sequences that follow one another for every lane of a warp.
-
-    Attributes:
-        each: sequences of a lane.
-        end: places up to the end of the lane's. own: those of the lane's.
-    """
-
-    each: Int32
-    end: Int32
-    own: Int32
-
-    @classmethod
-    def of(cls, spec: AttentionSpec, args: Arguments) -> "LaneSums":
-        """Return those of the launch. Whole warps."""
-        each = Int32((Uint32(args.extras.num_sequences) + (WARP_THREADS - 1)) // WARP_THREADS)
-        own = places_of_lane(spec, args, each)
-        return cls(each, sum_of_lanes(own), own)
-
-    @property
-    def places(self) -> Int32:
-        """Places of all sequences. Whole warps."""
-        return Int32(cute.arch.shuffle_sync(self.end, WARP_THREADS - 1))
+def last_sequence(args: Arguments) -> Int32:
+    """Return the number of the last sequence."""
+    return args.extras.num_sequences - 1
 
 
-@cute.jit
-def places_of_lane(spec: cutlass.Constexpr, args: cutlass.Constexpr, each: Int32) -> Int32:
-    """Return the places of the lane's ``each`` sequences."""
-    places, first = Int32(0), ids.lane_index() * each
-    for i in cutlass.range(0, each, unroll=LOOKED_AT):
-        places = places + places_of_heads(spec, args, first + i)
-    return places
-
-
-@cute.jit
-def sequence_at(
-    spec: cutlass.Constexpr, args: cutlass.Constexpr, sums: LaneSums, place: Int32
-) -> tuple[Int32, Int32]:
-    """Return the sequence at ``place``, and its first place; the last one behind them all."""
-    lane = last_begun(sums.end - sums.own, sums.own, place)
-    number = lane * sums.each
-    start = Int32(cute.arch.shuffle_sync(sums.end - sums.own, lane))
-    before = start
-    for first in cutlass.range(number, number + sums.each, WARP_THREADS, unroll=1):
-        own = places_of_heads(spec, args, first + ids.lane_index())
-        end = before + sum_of_lanes(own)
-        if Int32(cute.arch.shuffle_sync(end - own, 0)) <= place:
-            lane = last_begun(end - own, own, place)
-            number = first + lane
-            start = Int32(cute.arch.shuffle_sync(end - own, lane))
-        before = Int32(cute.arch.shuffle_sync(end, WARP_THREADS - 1))
-    return number, start
+def first_place(stretch: Int32) -> Int32:
+    """Return where the CTA's stretch begins."""
+    return ids.block_index()[0] * stretch
 
 
 def last_begun(start: Int32, own: Int32, place: Int32) -> Int32:
     """Return the last lane that has places and begins at ``place`` or before; 0 for none."""
-    begun = cutlass.Boolean((start <= place) & (own > 0))
+    begun = Boolean((start <= place) & (own > 0))
     count = Int32(cute.arch.popc(cute.arch.vote_ballot_sync(begun)))
     return DEVICE.maximum(count - 1, 0)
 

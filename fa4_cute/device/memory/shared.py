@@ -38,6 +38,13 @@ def load_b32(address: Int32) -> Int32:
     return cute.arch.load(shared(address, Int32), Int32)
 
 
+def load_b32x2(address: Int32) -> list[Int32]:
+    """Return two 32-bit words from 8-byte aligned shared-memory ``address``."""
+    source = shared(address, Int32, _PAIR_BYTES)
+    values = cute.make_tensor(source, cute.make_layout(2)).load()
+    return [values[0], values[1]]
+
+
 def store_f32(address: Int32, value: Float32) -> None:
     """Store one float at shared-memory ``address``."""
     cute.arch.store(shared(address, Float32), value)
@@ -48,10 +55,19 @@ def store_b32(address: Int32, value: Int32) -> None:
     cute.arch.store(shared(address, Int32), value)
 
 
+def store_v2(address: Int32, words: Sequence[Int32]) -> None:
+    """Store two 32-bit words at 8-byte aligned shared-memory ``address``."""
+    _store(address, words, _PAIR_BYTES)
+
+
 def store_v4(address: Int32, words: Sequence[Int32]) -> None:
     """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
-    registers = cute.make_rmem_tensor(_VECTOR, type(words[0]))
+    _store(address, words, _VECTOR_BYTES)
+
+
+def _store(address: Int32, words: Sequence[Int32], size: int) -> None:
+    registers = cute.make_rmem_tensor(len(words), type(words[0]))
     for i, word in enumerate(words):
         registers[i] = word
-    target = shared(address, type(words[0]), _VECTOR_BYTES)
-    cute.make_tensor(target, cute.make_layout(_VECTOR)).store(registers.load())
+    target = shared(address, type(words[0]), size)
+    cute.make_tensor(target, cute.make_layout(len(words))).store(registers.load())

@@ -24,6 +24,13 @@ from .pipeline_plan import RolePipelinePlan
 
 ANSWER_BYTES: Final = 16
 """Bytes of an answer, and their alignment."""
+MAX_WARPS: Final = 16
+"""Warps of a CTA, at most."""
+PAIR_BYTES: Final = 8
+"""Bytes of a query tile's number and place with stream-K (``plan.launch.stream_k``)."""
+STRETCH_BYTES: Final = (MAX_WARPS + 1) * PAIR_BYTES
+"""Bytes that tell a CTA its stretch: where each of its warps is in the line, and how long that is.
+"""
 NUM_ANSWER_BARRIERS: Final = 2
 """Answer arrived; answer read."""
 NUM_LOAD_WARPS: Final = 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..barriers.answers import STRETCH_BYTES
 from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
@@ -54,6 +55,7 @@ class SM90Config(OperandConfig):
         most_consumers: most warp groups that multiply: two have more registers each than three.
         qkv_dtype: element type of Q, K and V.
         persistent: a CTA takes one query tile after the other.
+        streams_keys: it takes parts of query tiles, as many key tiles as any other.
         in_turn: whether consumers start their products in turn, or None for what the tile says.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
@@ -76,6 +78,7 @@ class SM90Config(OperandConfig):
     most_consumers: int = 3
     qkv_dtype: DType = DType.BF16
     persistent: bool = False
+    streams_keys: bool = False
     in_turn: bool | None = None
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
@@ -247,8 +250,10 @@ class SM90Config(OperandConfig):
         """Whether staged O has memory of its own: that of a persistent CTA, if it costs no slot.
 
         A persistent CTA loads Q of the next query tile while the last one is still multiplied and
-        written, so that O is never staged over Q.
+        written, so that O is never staged over Q. Parts of query tiles leave from the registers.
         """
+        if self.streams_keys:
+            return False
         alone = self.num_consumers * self.q_tile_bytes
         both = alone + self.num_consumers * self.o_tile_bytes
         most = min(self._slots_beside(alone), MAX_KV_STAGES)
@@ -265,13 +270,18 @@ class SM90Config(OperandConfig):
         return self.num_consumers * self.o_tile_bytes if self.o_apart else 0
 
     @property
+    def stretch_bytes(self) -> int:
+        """Bytes that tell a CTA its stretch with stream-K."""
+        return STRETCH_BYTES if self.streams_keys else 0
+
+    @property
     def _q_bytes(self) -> int:
         return self.num_consumers * self.q_slot_bytes
 
     def _slots_beside(self, num_bytes: int) -> int:
         """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
-        used = num_bytes + self.q_scale_bytes + without.size * MBARRIER_BYTES
+        used = num_bytes + self.q_scale_bytes + without.size * MBARRIER_BYTES + self.stretch_bytes
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
         slots += self.k_scale_stride_bytes
         raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
@@ -295,7 +305,8 @@ class SM90Config(OperandConfig):
         slot = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
         rings = self.num_kv_stages * slot + self.num_raw_stages * self.v_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
-        return self._q_bytes + self.o_bytes + rings + self.q_scale_bytes + barriers
+        told = self.q_scale_bytes + self.stretch_bytes
+        return self._q_bytes + self.o_bytes + rings + told + barriers
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""

@@ -53,6 +53,7 @@ class FA4TileConfig(OperandConfig):
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         persistent: a CTA takes one query tile after the other.
         dynamic: it takes those of CTAs that have not started.
+        streams_keys: it takes parts of them, as many key tiles as any other.
         writes_rows: O goes row by row from the registers to memory, and nothing is staged over Q.
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also with rope columns.
@@ -79,6 +80,7 @@ class FA4TileConfig(OperandConfig):
     scale_dtype: DType = DType.INVALID
     persistent: bool = False
     dynamic: bool = False
+    streams_keys: bool = False
     writes_rows: bool = False
     shared_rope: bool = False
     two_rings: bool = False

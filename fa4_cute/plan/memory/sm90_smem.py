@@ -38,6 +38,7 @@ class SM90SMemLayout(SMemLayout):
                 "O": config.o_bytes,
                 "q_scale": config.q_scale_bytes,
                 "k_scale": slots * config.k_scale_stride_bytes,
+                "stretch": config.stretch_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
             }
         )

@@ -39,8 +39,10 @@ def with_features(config: Config, variant: Variant) -> Config:
 def may_write_rows(variant: Variant) -> bool:
     """Return whether a Blackwell kernel may write O row by row: where plain CTAs are persistent.
 
-    Others have no registers left for it, or write partial results.
+    Others have no registers left for it, or write partial results. With stream-K they always do.
     """
+    if variant.streams_keys:
+        return True
     return variant.is_persistent and is_plain_in_any_order(variant)
 
 

@@ -91,6 +91,7 @@ class KernelSpec(CommonSpec):
         config = replace(
             with_features(config, variant),
             dynamic=variant.is_dynamic,
+            streams_keys=variant.streams_keys,
             writes_rows=may_write_rows(variant) and not pair_cta,
             two_rings=variant.token_scales and not pair_cta,
             shared_rope=shared_rope,

@@ -91,7 +91,7 @@ class SM90Spec(CommonSpec):
             column_cap=most_columns(variant, ov_depth) if is_fp8 else 0,
             most_consumers=most_consumers(variant, ov_depth),
         )
-        config = with_features(config, variant)
+        config = replace(with_features(config, variant), streams_keys=variant.streams_keys)
         made = cls(config, variant, sm90_schedule(config, variant))
         if not (variant.is_persistent and made.has_other_keys_in_turns):
             return made
