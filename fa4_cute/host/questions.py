@@ -155,7 +155,8 @@ def _feature_lines(choice: Choice) -> list[str]:
     variant = choice.spec.variant
     lines = []
     if variant.mask != NULL:
-        order = "; the longest query tiles start first" if variant.longest_first else ""
+        is_ordered = variant.longest_first and not variant.streams_keys
+        order = "; the longest query tiles start first" if is_ordered else ""
         lines.append(f"mask {variant.mask.name}: {len(variant.terms)} intervals a row{order}")
     if variant.modifies_scores:
         lines.append("scores are scaled before the softmax, because something is done to them")
@@ -168,7 +169,11 @@ def _feature_lines(choice: Choice) -> list[str]:
             "packed sequences differ: query tiles are counted by the rows of all of them, and "
             "warps find the sequence of theirs"
         )
-    if variant.is_persistent:
+    if variant.streams_keys:
+        lines.append(
+            "stream-K: the key tiles of all query tiles in a line, of which every CTA takes as many"
+        )
+    elif variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
     if variant.is_split:
         who = "a second kernel" if variant.is_combined else "the last CTA of a query tile"

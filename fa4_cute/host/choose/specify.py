@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMEM_LANES
-from ...plan.launch.key_splits import KeySplits
+from ...plan.launch.key_splits import KeySplits, streams_keys
 from ...plan.launch.launch import counts_rows
 from ...plan.launch.prompt_splits import choose_tiled_splits
 from ...plan.launch.selection import QueryTiles
@@ -78,16 +78,19 @@ def _specified_sm100(
         spec: it, with a CTA for every query tile where the problem leaves that open.
     """
     tiles, taken, splits = None, None, None
-    streams = posed.features.scheduler is Scheduler.STREAM_K
+    streams = isinstance(spec, KernelSpec) and _streams(posed, _single(spec))
     if isinstance(spec, KernelSpec):
-        asked = 1 if streams else posed.num_qo
-        tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, asked)
+        tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, posed.num_qo)
+        if streams and posed.num_qo is None and tiles.num_qo > 1:
+            tiles = QueryTiles(1, "stream-K has one")
         spec = _with_query_tiles(spec, tiles.num_qo)
     if posed.features.num_splits is None and posed.num_qo is None and not streams:
         # With either given, the results must not depend on the batch.
         tiles, splits = choose_tiled_splits(spec, tiles, posed.sizes, posed.sms)
     keys, joined = (splits.key_splits, splits.joined) if splits else (None, None)
-    if posed.features.scheduler is None and (keys is None or keys.num_splits == 1):
+    if posed.features.scheduler is None and streams:
+        taken = SchedulerChoice(Scheduler.STREAM_K)
+    elif posed.features.scheduler is None and (keys is None or keys.num_splits == 1):
         taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
     problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
     problem = problem.with_splits(keys.num_splits if keys else 1)
@@ -100,6 +103,26 @@ def _specified_sm100(
     if problem.variant != spec.variant:
         spec = _blackwell_specification_of(problem, row, tiles)
     return Specified(problem, spec, tiles, keys, taken, joined)
+
+
+def _single(spec: KernelSpec) -> KernelSpec:
+    """Return the kernel with one Q tile, or as it is where there is none."""
+    try:
+        return _with_query_tiles(spec, 1)
+    except ValueError:
+        return spec
+
+
+def _streams(posed: Problem, spec: AttentionSpec) -> bool:
+    """Return whether CTAs take as many keys each, as asked for or by the rules.
+
+    Any choice of the caller's besides leaves it out: results are to be those of any other batch.
+    """
+    features = posed.features
+    if features.scheduler is not None:
+        return features.scheduler is Scheduler.STREAM_K
+    is_open = features.num_splits is None and posed.num_qo is None
+    return is_open and streams_keys(spec, posed.sizes)
 
 
 def _joined_by_rules(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:
@@ -138,15 +161,24 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
-    streams = problem.features.scheduler is Scheduler.STREAM_K
+    streams = _streams(problem, _with_tile(spec, TileKind.FEW_ROWS))
     sizes, sms = problem.sizes, problem.sms
-    num_qo = 1 if streams else problem.num_qo
-    tile = choose_tile(spec, sizes, sms, asked=num_qo, is_persistent=asked)
+    tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
+    if streams and tile.kind is not TileKind.FEW_ROWS:
+        raise ValueError(
+            f"num_qo={problem.num_qo}: CTAs with as many keys each have one Q tile; nearest "
+            "supported choice: num_qo=1"
+        )
     scheduler, splits = choose_scheduler(spec, sizes, sms, tile.kind), None
+    taken = None
+    if streams and problem.features.scheduler is None:
+        scheduler, taken = Scheduler.STREAM_K, SchedulerChoice(Scheduler.STREAM_K)
     if problem.num_qo is not None and spec.has_other_keys_in_turns:
         scheduler = Scheduler.TILE  # The bits are to be those of any other batch.
     problem = problem.with_scheduler(scheduler)
-    if problem.features.num_splits is None and not streams:
+    if streams:
+        problem = problem.with_splits(1)
+    elif problem.features.num_splits is None:
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)
@@ -154,7 +186,7 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
     problem = problem.with_rows(by_rows=counts_rows(spec, sizes))
     if problem.variant != spec.variant:
         spec = _sm90_specification_of(problem, row, tile)
-    return Specified(problem, spec, tile, splits, split=_joined_by_rules(problem, spec))
+    return Specified(problem, spec, tile, splits, taken, _joined_by_rules(problem, spec))
 
 
 def _sm90_specification_of(problem: Problem, row: KernelRow, tile: TileChoice) -> SM90Spec:

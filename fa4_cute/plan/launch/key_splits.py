@@ -1,14 +1,43 @@
-"""Into how many splits keys fall that a call leaves open: what all architectures have in common."""
+"""Into how many splits keys fall that a call leaves open: what all architectures have in common.
+
+Where sequences may differ in keys, and only the device knows how many they have, no number is right
+for all: stream-K gives every CTA as many (``stream_k``). A launch with equal lengths takes a few
+hundredths more than with the best number, others a quarter to nine tenths of it (measured on an
+H200: ``docs/experiments.md``).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+from ..spec.attention_spec import AttentionSpec
+from .launch import AttentionSizes, most_places
+from .stream_k import MAX_PLACES
+from .tiles import TileShape
+
 WORTH: Final = 0.95
 """Keys are split where the grid ends after this share of the time at the latest."""
 MOST_ROUNDS: Final = 4
 """Beyond so many CTAs on each SM, nothing becomes more even."""
+
+
+STREAMED_KEYS: Final = 2048
+"""Keys that the longest sequence has room for from which on stream-K is taken; with fewer, starts
+and ends of query tiles are most of a launch, whoever takes them."""
+
+
+def streams_keys(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
+    """Return whether CTAs of ``spec`` take as many keys each where the call leaves that open.
+
+    Queries have to fit one query tile: those of a step of decoding, or of a draft.
+    """
+    variant = spec.variant
+    may_differ = sizes.batch > 1 and (variant.used_k or variant.ragged_k)
+    if not (may_differ and spec.may_stream_keys and sizes.seqlen_k >= STREAMED_KEYS):
+        return False
+    is_short = 0 < sizes.seqlen_q <= TileShape.of(spec.config).positions
+    return is_short and most_places(spec, sizes) <= MAX_PLACES
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..spec.combine_spec import MAX_SPLITS, CombineSpec
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
-from .stream_k import num_ctas_of, num_parts_of
+from .stream_k import MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
 from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
@@ -156,9 +156,14 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
 
 def ctas_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
     """Return the CTAs of a stream-K launch: as many as run at once, where keys may be that many."""
+    return num_ctas_of(most_places(spec, sizes), num_sms * spec.schedule.ctas_per_sm)
+
+
+def most_places(spec: AttentionSpec, sizes: AttentionSizes) -> int:
+    """Return the places of a stream-K launch where all sequences have as many keys as the longest
+    may have."""
     tiles = math.prod(sizes.blocks(TileShape.of(spec.config)))
-    longest = ceil_div(sizes.seqlen_k, spec.config.BN)
-    return num_ctas_of(tiles, longest, num_sms * spec.schedule.ctas_per_sm)
+    return tiles * int(places_of_tile(ceil_div(sizes.seqlen_k, spec.config.BN)))
 
 
 class Workspace(NamedTuple):
@@ -212,6 +217,11 @@ def _refuse(
             f"scheduler='stream_k', seqlen_q={sizes.seqlen_q}: the queries of a sequence have to "
             f"fit a query tile, of {positions} here; nearest supported choice: "
             "scheduler='persistent'"
+        )
+    if variant.streams_keys and most_places(spec, sizes) > MAX_PLACES:
+        raise ValueError(
+            f"scheduler='stream_k', seqlen_k={sizes.seqlen_k}: key tiles of all heads and sequences "
+            f"are counted up to {MAX_PLACES}; nearest supported choice: scheduler='tile'"
         )
     if not math.isfinite(softmax_scale):
         raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")

@@ -73,7 +73,7 @@ class SchedulerChoice:
         """The decision in words."""
         taken = _WHO[self.scheduler]
         if not self.tile_cycles:
-            return f"{taken}: sequences are packed, so that only the device knows how long each is"
+            return f"{taken}: only the device knows how long each sequence is"
         told = (
             f"{taken}: predicted for a B200 are {self.tile_cycles:,} cycles with a CTA for every "
             f"query tile, {self.persistent_cycles:,} with persistent ones"
@@ -86,6 +86,7 @@ _WHO: Final = {
     Scheduler.TILE: "a CTA for every query tile",
     Scheduler.PERSISTENT: "persistent CTAs",
     Scheduler.DYNAMIC: "dynamic CTAs",
+    Scheduler.STREAM_K: "stream-K, CTAs that take as many keys each",
 }
 
 

@@ -28,6 +28,8 @@ from ..masks.masks import HOST, Arithmetic
 
 START_TILES: Final = 3
 """What the start and the end of a query tile take, in key tiles."""
+MAX_PLACES: Final = 2**30
+"""Places of a line at most: the end of the last stretch is a signed 32-bit number, too."""
 LEAST_PLACES: Final = 4 * START_TILES
 """Places of a stretch at least: with fewer, to join parts takes longer than to read keys."""
 
@@ -42,14 +44,9 @@ def places_of_stretch(places: Any, num_ctas: Any, ops: Arithmetic = HOST) -> Any
     return ops.maximum((places + (num_ctas - 1)) // num_ctas, LEAST_PLACES)
 
 
-def num_ctas_of(num_tiles: int, longest: int, most: int) -> int:
-    """Return how many CTAs a line may need, ``most`` at most.
-
-    Args:
-        num_tiles: query tiles. longest: key tiles of the longest one.
-        most: that run at once.
-    """
-    return min(most, ceil_div(num_tiles * places_of_tile(longest), LEAST_PLACES))
+def num_ctas_of(places: int, most: int) -> int:
+    """Return how many CTAs a line of so many places may need, of ``most`` that run at once."""
+    return min(most, ceil_div(places, LEAST_PLACES))
 
 
 def num_parts_of(num_tiles: int, num_ctas: int) -> int:

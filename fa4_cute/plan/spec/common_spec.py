@@ -206,8 +206,16 @@ class CommonSpec(ABC):
 
     @property
     def may_count_rows(self) -> bool:
-        """Whether warps have the registers to find the sequence of a packed query tile."""
-        return True
+        """Whether warps have the registers to find the sequence of a packed query tile.
+
+        With stream-K a warp finds that for all.
+        """
+        return not self.variant.streams_keys
+
+    @property
+    def may_stream_keys(self) -> bool:
+        """Whether there is such a kernel whose CTAs take as many keys each."""
+        return False
 
     @property
     def in_sections(self) -> bool:

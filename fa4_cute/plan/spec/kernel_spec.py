@@ -225,6 +225,11 @@ class KernelSpec(CommonSpec):
         return (few or config.num_qo == 1) and self.head_by_head
 
     @property
+    def may_stream_keys(self) -> bool:
+        """With one Q tile, whose softmax groups put parts together."""
+        return self.config.num_qo == 1 and not self.config.pair_cta
+
+    @property
     def masks_apart(self) -> bool:
         """Whether key tiles that a warp sees whole have a loop of their own, without a mask.
 

@@ -218,7 +218,12 @@ class SM90Spec(CommonSpec):
         waits for each product (``tests/kernel/code/test_sm90_spills.py``)."""
         variant = self.variant
         is_laden = variant.modifies_scores and len(variant.terms) > 1
-        return not (self.config.transposes_values and is_laden)
+        return super().may_count_rows and not (self.config.transposes_values and is_laden)
+
+    @property
+    def may_stream_keys(self) -> bool:
+        """With one Q tile: the consumers of others would have to wait for one another."""
+        return self.config.few_rows
 
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins: Q tiles."""
