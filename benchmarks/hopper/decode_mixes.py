@@ -63,7 +63,7 @@ class Mix:
     @property
     def bytes(self) -> int:
         """Of all keys and values."""
-        return 2 * sum(self.keys) * self.heads_kv * self.head_dim * self.type.itemsize
+        return 2 * sum(self.keys) * self.heads_kv * self.head_dim * int(self.type.itemsize)
 
     @property
     def type(self) -> torch.dtype:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.hopper.decode_mixes import CHOSEN, MIXES, SPLITS, TRIALS, chosen, lognormal
+from fa4_cute.plan.config.sm90_config import SM90Config
 from fa4_cute.plan.spec.variant import Scheduler
 
 
@@ -14,7 +15,9 @@ def test_each_call_has_the_kernel_that_it_is_named_after() -> None:
         assert schedulers.pop("stream-K") is Scheduler.STREAM_K
         assert Scheduler.STREAM_K not in schedulers.values()
         assert [found[f"{n} splits"].num_splits for n in SPLITS] == list(SPLITS)
-        assert found[CHOSEN].spec.config.few_rows
+        config = found[CHOSEN].spec.config
+        assert isinstance(config, SM90Config)
+        assert config.few_rows
 
 
 def test_mixes_have_names_and_lengths_of_their_own() -> None:
