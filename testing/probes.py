@@ -214,7 +214,9 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
     "1q-stream-k": probe("stream_k ragged page64 causal sink", 64, CUT, CROWD, heads=4, kv_heads=2),
-    "1q-stream-k-dense": probe("stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP)),
+    "1q-stream-k-dense": probe(
+        "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),))
+    ),
     "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
