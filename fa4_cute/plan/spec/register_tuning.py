@@ -163,6 +163,8 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     rows has fewer keys: up to 192 columns leave room for all others, and more for one change. Split
     keys with a bias and a function take half a block there, and another for scales per token, which
     they take beside the widest V of any tile.
+    With stream-K a consumer writes whole query tiles and parts of them: whatever changes a row, or
+    limits it besides a causal mask, takes half a block or more there.
     Consumers that lent registers have less by half a block where V is widest, and by another beside
     scales per token and a function. With both, several terms of a persistent CTA leave a V of up to
     128 columns no whole block either; where keys are split, only those with biases.
@@ -170,6 +172,9 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
     has_function, lends = variant.score_mod is not None, splits_many_tiles(variant)
+    if few_rows and variant.streams_keys and (_has_limits(variant) or modifies):
+        halves = is_widest + (variant.has_biases_of_terms and has_function)
+        return FEW_COLUMNS >> halves
     if ov_depth <= WIDE_DEPTH:
         differ = variant.has_biases_of_terms if lends else several
         scarce = variant.is_persistent and differ and is_scaled and has_function
@@ -192,8 +197,11 @@ def most_few_rows_keys(variant: Variant, depth: int) -> int:
     """Return the same for the tile of few rows: a modifier costs it half of the keys more.
 
     Its warp groups are two, of which each starts with fewer registers than the consumer ends with.
+    Parts of query tiles leave several terms half as many beside the widest O.
     """
     most = most_sm90_keys(variant, depth)
+    if variant.streams_keys and len(variant.terms) > 1 and depth > WIDER_DEPTH:
+        most = FEW_COLUMNS // 2
     return most if variant.score_mod is None else most // 2
 
 

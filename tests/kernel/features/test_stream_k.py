@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 
 import fa4_cute
+from fa4_cute.host.run import operands
+from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
@@ -79,6 +82,39 @@ def test_two_heads_end_at_once() -> None:
     case = streamed("cache causal", 64, lengths=((1, 2300), (1, 2200)), heads=4, kv_heads=4)
     schedules = tuple({"mode": "random", "seed": seed} for seed in range(4))
     check_schedules(arguments(case), schedules=({"mode": "late"}, *schedules), num_sms=7)
+
+
+HEADS = streamed("causal", 64, lengths=((3, 2300),), heads=2)
+"""Two query tiles of 18 key tiles, of both of which the CTA in the middle has a part."""
+
+
+def test_each_query_tile_has_a_counter() -> None:
+    """Where one counts on from a wrong number, its query tile is written too soon or not at all."""
+    memory = torch.zeros(2, dtype=torch.int32)
+    given, counters = arguments(HEADS), Counters(memory.data_ptr(), 2, memory)
+    with mock.patch.object(operands, "counters_on", return_value=counters):
+        first = call(given).out
+        assert not memory.any()
+        memory[1] += 1
+        again = call(given).out
+    assert torch.equal(first[:, :, 0], again[:, :, 0])
+    assert not torch.equal(first[:, :, 1], again[:, :, 1])
+
+
+def test_each_part_has_memory_of_its_own() -> None:
+    """Also what a CTA has of the end of a query tile and of the begin of the next one."""
+    made: list[torch.Tensor] = []
+    new_partial = operands.new_partial
+
+    def kept(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        made.extend(new_partial(*given))
+        return made[0], made[1]
+
+    with mock.patch.object(operands, "new_partial", kept):
+        checked(call(arguments(HEADS)))
+    written = made[1][:, :3].isfinite().all(dim=1)
+    # CTAs 0 and 1 have parts of the first, 1 and 2 of the second.
+    assert written.nonzero().flatten().tolist() == [0 + 0, 1 + 0, 1 + 1, 2 + 1]
 
 
 @pytest.mark.parametrize("case", [CASES[0], *also(*CASES[3:])], ids=str)
