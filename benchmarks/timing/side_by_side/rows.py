@@ -63,7 +63,7 @@ class Maker:
     def records(
         self, column: Column, problem: Problem, lengths: tuple[int, ...] = (), which: Any = sampled
     ) -> list[Recording]:
-        """What the clusters of `which` executed; with `lengths`, all of them.
+        """What the clusters of `which` executed; of packed sequences with `lengths`, all of them.
 
         Columns that differ in their assembler share it. Only the last problems are kept.
         """
@@ -73,7 +73,8 @@ class Maker:
                 del self._recorded[old]
 
             def choice(request: LaunchRequest) -> list[int] | None:
-                return None if lengths else which(request, problem, column)
+                every = lengths and not problem.page
+                return None if every else which(request, problem, column, lengths)
 
             self._recorded[key] = records(column, problem, choice, lengths)
         return self._recorded[key]

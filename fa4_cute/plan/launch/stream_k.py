@@ -20,7 +20,9 @@ Source: the decomposition is that of Osama et al. for products of matrices (arXi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 from ..facts.hardware import ceil_div
@@ -97,3 +99,12 @@ def may_begin(place: Any, cta: Any, stretch: Any) -> Any:
     """Return whether a query tile that begins at ``place`` has its first key tile in the stretch of
     ``cta``, or one before it."""
     return place + START_TILES < (cta + 1) * stretch
+
+
+def tiles_in_line(key_tiles: Iterable[int], num_ctas: int) -> list[TileInLine]:
+    """Return all query tiles of a line, in their order, by the key tiles that each visits."""
+    counts = list(key_tiles)
+    places = [int(places_of_tile(count)) for count in counts]
+    stretch = int(places_of_stretch(sum(places), num_ctas))
+    starts = accumulate(places, initial=0)
+    return [TileInLine(start, n, stretch) for start, n in zip(starts, counts, strict=False)]

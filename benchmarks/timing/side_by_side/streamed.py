@@ -1,0 +1,59 @@
+"""Stream-K launches of the page: who has been at a query tile, and which CTA is executed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fa4_cute.plan.facts.hardware import ceil_div
+from fa4_cute.plan.launch.launch import AttentionSizes, ctas_of_line
+from fa4_cute.plan.launch.stream_k import START_TILES, Part, TileInLine, tiles_in_line
+from fa4_cute.plan.launch.tiles import TileShape
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+
+
+class Line(NamedTuple):
+    """The query tiles of a launch, by their numbers, and its CTAs."""
+
+    tiles: list[TileInLine]
+    num_ctas: int
+
+    @classmethod
+    def of(
+        cls, spec: AttentionSpec, sizes: AttentionSizes, lengths: Sequence[int], num_sms: int
+    ) -> Line:
+        """The line of a kernel, without a mask, whose sequences have so many keys."""
+        _, heads, _ = sizes.blocks(TileShape.of(spec.config))
+        key_tiles = (ceil_div(keys, spec.config.BN) for keys in lengths for _ in range(heads))
+        num_ctas = ctas_of_line(spec, sizes, num_sms)
+        return cls(tiles_in_line(key_tiles, num_ctas), num_ctas)
+
+    @property
+    def others(self) -> list[int]:
+        """Of each query tile how many CTAs have parts of it, but for one."""
+        return [int(tile.part(0).num_parts) - 1 for tile in self.tiles]
+
+    def parts(self) -> Iterator[tuple[int, Part]]:
+        """Every part of a query tile, after the CTA that has it."""
+        for tile in self.tiles:
+            some = tile.part(0)
+            for cta in range(-some.index, some.num_parts - some.index):
+                yield cta, tile.part(cta)
+
+    def work(self) -> list[tuple[int, int]]:
+        """Of each CTA what its parts take in key tiles, by the plan, and how many they are."""
+        key_tiles, count = Counter[int](), Counter[int]()
+        for cta, part in self.parts():
+            key_tiles[cta] += START_TILES + part.count
+            count[cta] += 1
+        return [(key_tiles[cta], count[cta]) for cta in range(self.num_ctas)]
+
+    def busiest(self) -> int:
+        """The first CTA that has most to do, and of those one with most parts.
+
+        All stretches are as long, but in which a CTA begins with a later part of a query tile,
+        the start of that counts for another, and this one has it besides; the last may be short.
+        """
+        work = self.work()
+        return work.index(max(work))
