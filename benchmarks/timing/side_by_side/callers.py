@@ -28,7 +28,7 @@ from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem as Posed
 from fa4_cute.host.ask.problem import dtype_name
 from fa4_cute.host.choose.support import choose, require
-from fa4_cute.host.run import compute
+from fa4_cute.host.run import calls, compute
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.launch.launch import plan_launch
@@ -250,6 +250,7 @@ def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> 
     counted = partial(_with_others_counted, line_of(column, problem, lengths))
     with (
         mock.patch.object(compute, "pack_launch", few),
+        mock.patch.object(calls, "kept", calls.Kept(0)),  # a call of before has its own counters
         mock.patch.object(compute, "describe_call", counted),
         others.heard_by(hear),
     ):
@@ -259,13 +260,14 @@ def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> 
 def _with_others_counted(line: Line | None, *given: Any) -> Any:
     """Return a call whose executed CTAs each find themselves the last of their query tile.
 
-    Few are executed, and a launch waits for those that are the last. With stream-K query tiles
-    differ in how many CTAs have parts of them.
+    Few are executed, and a launch waits for those that are the last. With stream-K it is the
+    busiest one, and the query tile that it ends with.
     """
     call = describe_call(*given)
     if call.counters is not None:
-        others_ = line.others if line else [call.described.num_splits - 1] * call.counters.number
-        call.counters.memory.copy_(torch.tensor(others_))
+        count = [call.described.num_splits - 1] * call.counters.number
+        counted = line.counted(line.busiest()) if line else count
+        call.counters.memory.copy_(torch.tensor(counted))
     return call
 
 

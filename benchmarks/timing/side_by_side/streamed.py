@@ -29,10 +29,15 @@ class Line(NamedTuple):
         num_ctas = ctas_of_line(spec, sizes, num_sms)
         return cls(tiles_in_line(key_tiles, num_ctas), num_ctas)
 
-    @property
-    def others(self) -> list[int]:
-        """Of each query tile how many CTAs have parts of it, but for one."""
-        return [int(tile.part(0).num_parts) - 1 for tile in self.tiles]
+    def counted(self, cta: int) -> list[int]:
+        """How many parts of each query tile are there when a CTA ends its own.
+
+        All others of its last one: a launch waits for CTAs that find themselves the last. None of
+        those after which it goes on: the CTAs of all other parts end with them, and so later.
+        """
+        parts = [tile.part(cta) for tile in self.tiles]
+        last = max(n for n, part in enumerate(parts) if 0 <= part.index < part.num_parts)
+        return [int(part.num_parts - 1) * (n == last) for n, part in enumerate(parts)]
 
     def parts(self) -> Iterator[tuple[int, Part]]:
         """Every part of a query tile, after the CTA that has it."""
