@@ -226,7 +226,7 @@ def _of_pages(problem: Problem) -> Posed:
     return _posed(problem, Features(used_k=True, page_size=problem.page))
 
 
-def joined_after(column: Column, problem: Problem) -> int:
+def joined_after(column: Column, problem: Problem, lengths: Sequence[int] = ()) -> int:
     """Cycles in which the last CTA of this package's kernel joins splits once all keys are read.
 
     A launch that waits for memory takes them besides; the model has them beside the bytes.
@@ -235,7 +235,7 @@ def joined_after(column: Column, problem: Problem) -> int:
         return 0
     posed = _of_pages(problem)
     choice = require(choose(posed))
-    return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms)
+    return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms, lengths)
 
 
 Tensors = dict[str, torch.Tensor]

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fa4_cute.plan.facts.hardware import ceil_div
 from fa4_cute.plan.launch.launch import AttentionSizes, ctas_of_line
-from fa4_cute.plan.launch.stream_k import START_TILES, Part, TileInLine, tiles_in_line
+from fa4_cute.plan.launch.stream_k import START_TILES, Part, TileInLine, tiles_of_lengths
 from fa4_cute.plan.launch.tiles import TileShape
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 
@@ -25,9 +24,8 @@ class Line(NamedTuple):
     ) -> Line:
         """The line of a kernel, without a mask, whose sequences have so many keys."""
         _, heads, _ = sizes.blocks(TileShape.of(spec.config))
-        key_tiles = (ceil_div(keys, spec.config.BN) for keys in lengths for _ in range(heads))
         num_ctas = ctas_of_line(spec, sizes, num_sms)
-        return cls(tiles_in_line(key_tiles, num_ctas), num_ctas)
+        return cls(tiles_of_lengths(lengths, heads, spec.config.BN, num_ctas), num_ctas)
 
     def counted(self, cta: int) -> list[int]:
         """How many parts of each query tile are there when a CTA ends its own.

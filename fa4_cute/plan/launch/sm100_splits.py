@@ -16,8 +16,7 @@ the room in it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -36,7 +35,7 @@ from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes, ctas_of_line
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
-from .stream_k import tiles_in_line
+from .stream_k import tiles_of_lengths
 from .tiles import TileShape
 
 CLUSTERED: Final = WORTH
@@ -263,17 +262,21 @@ class ChoiceWords:
 
 
 def cycles_of_last(
-    spec: BlackwellSpec, sizes: AttentionSizes, num_splits: int, num_sms: int
+    spec: BlackwellSpec,
+    sizes: AttentionSizes,
+    num_splits: int,
+    num_sms: int,
+    lengths: Sequence[int] = (),
 ) -> int:
     """Return how long the last CTA of a query tile joins splits when all keys have been read.
 
     It is 0 where it joins none, or nothing is predicted. With stream-K query tiles have parts of
-    their own, of which the most count.
+    their own, of which the most count; ``lengths`` are keys of sequences that differ.
     """
     variant = spec.variant
     if variant.streams_keys:
         variant = replace(variant, scheduler=Variant().scheduler)
-        num_splits = _most_parts(spec, sizes, num_sms)
+        num_splits = _most_parts(spec, sizes, num_sms, lengths or [sizes.seqlen_k] * sizes.batch)
     row = _decoding_row_of(spec, variant)
     if row is None or row.last is None or not spec.variant.last_joins:
         return 0
@@ -281,11 +284,12 @@ def cycles_of_last(
     return load.joining_cycles(num_splits, Partition.LAST)
 
 
-def _most_parts(spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int) -> int:
-    """Return how many parts a query tile of a stream-K launch has at most, of equal lengths."""
-    count = math.prod(sizes.blocks(TileShape.of(spec.config)))
-    key_tiles = [ceil_div(sizes.seqlen_k, spec.config.BN)] * count
-    tiles = tiles_in_line(key_tiles, ctas_of_line(spec, sizes, num_sms))
+def _most_parts(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, lengths: Sequence[int]
+) -> int:
+    """Return how many parts a query tile of a stream-K launch has at most, without a mask."""
+    _, heads, _ = sizes.blocks(TileShape.of(spec.config))
+    tiles = tiles_of_lengths(lengths, heads, spec.config.BN, ctas_of_line(spec, sizes, num_sms))
     return max(int(tile.part(0).num_parts) for tile in tiles)
 
 

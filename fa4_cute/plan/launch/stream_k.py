@@ -101,9 +101,16 @@ def may_begin(place: Any, cta: Any, stretch: Any) -> Any:
     return place + START_TILES < (cta + 1) * stretch
 
 
-def tiles_in_line(key_tiles: Iterable[int], num_ctas: int) -> list[TileInLine]:
-    """Return all query tiles of a line, in their order, by the key tiles that each visits."""
-    counts = list(key_tiles)
+def tiles_of_lengths(
+    lengths: Iterable[int], heads: int, key_tile: int, num_ctas: int
+) -> list[TileInLine]:
+    """Return the query tiles of a line by their numbers: one for each head of each sequence.
+
+    Args:
+        lengths: keys of the sequences, of which queries see all. heads: scheduled ones.
+        key_tile: keys of a key tile. num_ctas: of the launch.
+    """
+    counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]
     places = [int(places_of_tile(count)) for count in counts]
     stretch = int(places_of_stretch(sum(places), num_ctas))
     starts = accumulate(places, initial=0)
