@@ -125,9 +125,9 @@ OTHERS: Final = (
         for name, step, sizes, pages in STEPS for batch, length in sizes for page in pages
     ),
     *(
-        Other(f"decode, 32/8 heads, {name}, pages of 64",
-              replace(STEP, batch=len(lengths), seqlen_k=max(lengths), page=64), lengths, NEAREST)
-        for name, lengths in DIFFERING
+        Other(f"decode, 32/8 heads, {name}, pages of {page}",
+              replace(STEP, batch=len(lengths), seqlen_k=max(lengths), page=page), lengths, NEAREST)
+        for name, lengths in DIFFERING for page in (64, 128)
     ),
     *(
         Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page),
