@@ -221,6 +221,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "last": lambda b: b.set(num_splits=3, split="last"),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "dynamic": lambda b: b.set(scheduler="dynamic"),
+    "stream_k": lambda b: b.set(scheduler="stream_k"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
     "tokens": lambda b: None,
     "rope": lambda b: None,

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import torch
 
 from fa4_cute.host.ask.problem import dtype_name
-from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.facts.hardware import SM90A, TMEM_LANES
+from fa4_cute.plan.facts.wgmma import WGMMA_ROWS
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 
 Lengths = tuple[tuple[int, int], ...]
@@ -41,7 +42,8 @@ HOPPER_KERNELS = {
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
     "Hopper, wide": Kernel(256, 2, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "last", "rope", "dynamic"})
+NOT_ON_HOPPER = frozenset({"cluster", "last", "rope", "dynamic", "stream_k"})
+"""Features that Hopper has not; stream-K it has, but with fewer queries than a case usually has."""
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,18 @@ def featured(
 
 PLACES = ("cache", "page16", "page64", "page256")
 """Where keys lie: at most one of these in a case."""
-SCHEDULERS = frozenset({"persistent", "dynamic"})
+SCHEDULERS = frozenset({"persistent", "dynamic", "stream_k"})
 
 
 LARGEST_IN_CLUSTER = 192
 BESIDE_ROPE = (64, 128)
 """Head dims that columns of a type of their own can follow: whole chunks of swizzled columns."""
+
+
+def fits_one_tile(case: Case) -> bool:
+    """Whether the queries of every sequence fit one Q tile, with the heads of a group."""
+    rows = max(queries for queries, _ in case.sequences) * (case.heads // case.kv_heads)
+    return rows <= (WGMMA_ROWS if case.arch == SM90A else TMEM_LANES)
 
 
 def is_possible(
@@ -172,17 +180,18 @@ def is_possible(
     """Whether the features can be asked for together.
 
     A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile;
-    the last CTA joins those of a single Q tile, and is not persistent either.
+    the last CTA joins those of a single Q tile, and is not persistent either. Stream-K takes all
+    queries of a sequence in a single Q tile (``fits_one_tile``).
     Rope columns are not for the kernel above head dim 192.
     """
     chosen = {*features}
     if arch == SM90A and chosen & NOT_ON_HOPPER:
         return False
-    if of_one_tile := chosen & {"cluster", "last"}:
+    if of_one_tile := chosen & {"cluster", "last", "stream_k"}:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
         if not serves or len(of_one_tile | chosen & {"split", *SCHEDULERS}) > 1:
             return False
-    if chosen >= SCHEDULERS:
+    if len(chosen & SCHEDULERS) > 1:
         return False
     if "rope" in chosen and head_dim not in BESIDE_ROPE:
         return False

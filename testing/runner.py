@@ -119,7 +119,7 @@ def call(
     with (
         launches(rewrite, more) as reports,
         mock.patch.object(calls, "kept", calls.Kept(0)),
-        mock.patch.multiple(compute, pack_launch=few, choose=choose),
+        mock.patch.multiple(compute, pack_launch=few, choose=choose, SM_COUNT=num_sms),
         mock.patch.object(cache, "compiled", compiled),
     ):
         out, lse = function(*given.inputs, return_lse=True, **given.options)

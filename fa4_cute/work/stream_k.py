@@ -88,9 +88,10 @@ class Stretch:
     def go_on(self, spec: AttentionSpec, args: Arguments) -> None:
         """Have the warp be at the next query tile. Whole warps."""
         tile = self.tile.after(spec, args)
-        # Every lane has read the last one, whose words all of them write.
+        # Every lane has read the last one, whose words all of them write; none reads before that.
         barriers.warp_barrier()
         shared.store_v2(self._pair(ids.warp_index()), [tile.number, tile.start])
+        barriers.warp_barrier()
 
     def holds_tile(self) -> Boolean:
         """Return whether the CTA has a part of the query tile that the warp is at."""

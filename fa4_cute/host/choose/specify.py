@@ -165,10 +165,12 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
     sizes, sms = problem.sizes, problem.sms
     tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
     if streams and tile.kind is not TileKind.FEW_ROWS:
-        raise ValueError(
-            f"num_qo={problem.num_qo}: CTAs with as many keys each have one Q tile; nearest "
-            "supported choice: num_qo=1"
-        )
+        if problem.num_qo is not None:
+            raise ValueError(
+                f"num_qo={problem.num_qo}: CTAs with as many keys each have one Q tile; nearest "
+                "supported choice: num_qo=1"
+            )
+        tile = TileChoice(TileKind.FEW_ROWS, "stream-K has one")
     scheduler, splits = choose_scheduler(spec, sizes, sms, tile.kind), None
     taken = None
     if streams and problem.features.scheduler is None:

@@ -154,6 +154,10 @@ class Variant:
                 "after one query tile; nearest supported choice: split='workspace', or "
                 "scheduler='tile'"
             )
+        if self.streams_keys and self.by_rows:
+            raise ValueError(
+                "by_rows=True: with scheduler='stream_k' every head of a sequence has one query tile"
+            )
         if self.streams_keys and self.splits_by_number:
             raise ValueError(
                 "scheduler='stream_k': how many CTAs share the keys of a query tile follows from "

@@ -15,7 +15,7 @@ import fa4_cute
 from fa4_cute.host.run import counters, device
 from fa4_cute.host.run.counters import CHUNK, COUNTER_BYTES, CounterStore, counters_on
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.launch import AttentionSizes, count_counters
+from fa4_cute.plan.launch.launch import AttentionSizes, Workspace
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, Variant
 
@@ -110,8 +110,8 @@ def test_one_for_every_query_tile(seqlen_q: int, count: int) -> None:
         KernelSpec.for_attention(DType.BF16, 128, group=8, num_qo=1, variant=Variant(partition=p))
         for p in (Partition.LAST, Partition.WORKSPACE)
     )
-    assert count_counters(last, sizes) == count
-    assert count_counters(other, sizes) == 0
+    assert Workspace.of(last, sizes, 2).counters == count
+    assert Workspace.of(other, sizes, 2).counters == 0
 
 
 @pytest.mark.slow

@@ -212,7 +212,7 @@ def test_splits_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch
     far_rows = FAR // (head_dim * 4) + rows
     made: list[torch.Tensor] = []
 
-    def apart(problem: Any, out: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def apart(problem: Any, out: torch.Tensor, workspace: Any) -> tuple[torch.Tensor, torch.Tensor]:
         # Rows between the splits are nobody's, and the second kernel is started for the first.
         made.append(torch.empty(3, far_rows, head_dim))
         return made[0], torch.empty(3, far_rows)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testing.arguments import FEATURES
-from testing.cases import Case, is_possible
+from testing.cases import Case, fits_one_tile, is_possible
 from testing.runner import check
 from tests.kernel.random_cases import searched
 
@@ -39,6 +39,7 @@ def cases(draw: st.DrawFn) -> Case:
         num_qo=num_qo,
         pair_cta=pair_cta,
     )
+    assume("stream_k" not in features or fits_one_tile(case))
     assume(any(q for q, _ in case.sequences))
     assume(any(k for _, k in case.sequences))
     return case

@@ -29,6 +29,7 @@ GROUPS = (
     ("cluster", "causal"),
     ("last", "ragged", "sink"),
     ("dynamic", "ragged", "page64", "sink"),
+    ("stream_k", "cache", "window", "sink"),
 )
 """Every feature at least once; each group is a kernel of its own, compiled in seconds."""
 

@@ -44,6 +44,12 @@ CASES = (
     replace(MUTATED, head_dim=64, heads=8, kv_heads=2, lengths=((40, 500),), num_splits=4),
 )
 """Fewer key tiles than splits among them, several query tiles, and many rows."""
+STREAMED = Case(
+    frozenset({"stream_k", "causal", "cache"}), 128, heads=4, kv_heads=1,
+    lengths=((3, 2300), (3, 500)),
+)  # fmt: skip
+"""The same by stream-K: the first sequence's query tile has two stretches, the second one its own.
+"""
 SCHEDULES: tuple[dict[str, Any], ...] = (
     {"mode": "late"}, *({"mode": "random", "seed": seed} for seed in range(3)),
 )  # fmt: skip
@@ -96,10 +102,11 @@ FAULTS: dict[str, tuple[Rewrite, str]] = {
 
 
 @pytest.mark.parametrize("options", [SCHEDULES[1], *also(SCHEDULES[2])], ids=str)
+@pytest.mark.parametrize("case", [MUTATED, STREAMED], ids=str)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_noticed(fault: str, options: dict[str, Any]) -> None:
+def test_faults_are_noticed(fault: str, case: Case, options: dict[str, Any]) -> None:
     rewrite, expected = FAULTS[fault]
-    found = objections(arguments(MUTATED), rewrite, **options)
+    found = objections(arguments(case), rewrite, **options)
     assert found
     assert any(re.search(expected, text) for text in found), found[0]
 

@@ -96,7 +96,6 @@ def test_causal_chunks_over_pages_are_handed_out(changes: dict[str, Any]) -> Non
         {"features": replace(ASKED, scheduler=Scheduler.TILE)},
         {"pair_cta": True},
         {"num_qo": 1},
-        {"seqlen_q": 1},
         {"seqlen_k": 0},
         {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
         {"seqlen_k": 32768},  # and so it does here, which as many keys show
@@ -105,3 +104,8 @@ def test_causal_chunks_over_pages_are_handed_out(changes: dict[str, Any]) -> Non
 def test_other_query_tiles_over_pages_have_a_cta_each(changes: dict[str, Any]) -> None:
     found = require(choose(replace(PROMPTS, **changes)))
     assert (found.spec.variant.scheduler, found.scheduler) == (Scheduler.TILE, None)
+
+
+def test_steps_of_decoding_over_pages_have_as_many_keys_a_cta() -> None:
+    found = require(choose(replace(PROMPTS, seqlen_q=1)))
+    assert found.spec.variant.scheduler is Scheduler.STREAM_K

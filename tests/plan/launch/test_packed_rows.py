@@ -15,12 +15,7 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import choose, require, rounded_up
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import ceil_div
-from fa4_cute.plan.launch.launch import (
-    AttentionSizes,
-    count_counters,
-    counts_rows,
-    plan_launch,
-)
+from fa4_cute.plan.launch.launch import AttentionSizes, Workspace, counts_rows, plan_launch
 from fa4_cute.plan.launch.packed_rows import WAYS, first_packed_tile, first_step, num_packed_tiles
 from fa4_cute.plan.launch.tiles import TileShape
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
@@ -127,7 +122,7 @@ def test_splits_of_a_packed_tile_are_neighbours_and_have_a_counter() -> None:
     spec = rows_spec(KernelSpec, 128, partition=Partition.LAST)
     tiles = 2079 // TileShape.of(spec.config).positions + 32
     assert plan_launch(spec, MIX, 1.0, num_splits=3).grid == (tiles * 8 * 3, 1, 1)
-    assert count_counters(spec, MIX) == tiles * 8
+    assert Workspace.of(spec, MIX, 2).counters == tiles * 8
 
 
 def test_rows_are_counted_where_there_are_far_fewer_query_tiles() -> None:

@@ -275,7 +275,7 @@ def test_who_fixes_the_query_tiles_gets_the_bits_of_any_batch() -> None:
 )
 def test_ctas_of_few_keys_are_predicted_as_well(changes: dict[str, Any], count: int) -> None:
     """Parts of 128 to 512 keys, where a rule left 1,024 or more."""
-    features = Features(used_k=True, page_size=64)
+    features = Features(used_k=True, page_size=64, scheduler=Scheduler.TILE)
     found = chosen(STEP, **{"batch": 1, "num_kv_heads": 2, "features": features, **changes})
     assert found.num_splits == count
     fixed = replace(features, num_splits=2)

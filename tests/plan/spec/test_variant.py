@@ -52,6 +52,9 @@ def variants(draw: st.DrawFn) -> Variant:
     in_cluster = partition is Partition.CLUSTER
     of_one_tile = partition in (Partition.CLUSTER, Partition.LAST)
     ragged_q = draw(st.booleans())
+    by_rows = ragged_q and draw(st.booleans())
+    in_line = partition is Partition.NONE and not by_rows
+    schedulers = [s for s in Scheduler if s is not Scheduler.STREAM_K or in_line]
     return Variant(
         mask=draw(trees(with_bias).filter(is_possible)),
         return_lse=draw(st.booleans()),
@@ -62,10 +65,10 @@ def variants(draw: st.DrawFn) -> Variant:
         used_k=bool(page_size) or draw(st.booleans()),
         page_size=page_size,
         partition=partition,
-        scheduler=Scheduler.TILE if of_one_tile else draw(st.sampled_from(Scheduler)),
+        scheduler=Scheduler.TILE if of_one_tile else draw(st.sampled_from(schedulers)),
         num_partitions=draw(st.integers(2, 8)) if in_cluster else 1,
         token_scales=draw(st.booleans()),
-        by_rows=ragged_q and draw(st.booleans()),
+        by_rows=by_rows,
     )
 
 
@@ -106,7 +109,8 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     assert ("cu_seqlens_q" in names) == ("total_q" in names) == variant.ragged_q
     last = variant.partition is Partition.LAST
     assert ("o" in names) == (variant.ragged_q or variant.is_persistent or last)
-    assert (set(WORK_COUNTS) <= names) == variant.is_persistent
+    streams = variant.scheduler is Scheduler.STREAM_K
+    assert (set(WORK_COUNTS) <= names) == (variant.is_persistent and not streams)
     assert (FIRST_STEP in names) == variant.by_rows
     assert ("num_sequences" in names) == (variant.by_rows or variant.is_persistent)
     plain = Variant(CAUSAL, return_lse=variant.return_lse, scheduler=Scheduler.DYNAMIC)
@@ -124,7 +128,8 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     }
     assert ("aux1_stride2" in names) == (variant.score_mod == MOD)
     assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE or last)
-    assert ("counters" in names) == last
+    assert ("counters" in names) == ("partial_o" in names and variant.last_joins)
+    assert variant.last_joins == (last or streams)
 
 
 @pytest.mark.slow
@@ -185,6 +190,11 @@ def test_contradictions() -> None:
             Variant(scheduler=kind, partition=cluster, num_partitions=2)
         with pytest.raises(ValueError, match=rf"scheduler='{name}': the last CTA.*'workspace'"):
             Variant(scheduler=kind, partition=Partition.LAST)
+    for split in (Partition.WORKSPACE, Partition.LAST):
+        with pytest.raises(ValueError, match=r"scheduler='stream_k': how many.*num_splits=1"):
+            Variant(scheduler=Scheduler.STREAM_K, partition=split)
+    with pytest.raises(ValueError, match="by_rows=True: with scheduler='stream_k'"):
+        Variant(scheduler=Scheduler.STREAM_K, ragged_q=True, by_rows=True)
 
 
 def test_splits_are_combined_by_a_second_kernel_or_by_the_last_cta() -> None:
