@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -98,13 +98,6 @@ class Layout:
         places = sorted([*range(cluster, len(tiles), 2 * clusters),
                          *range(last, len(tiles), 2 * clusters)])  # fmt: skip
         return [tiles[place] for place in places]
-
-
-class Tiled(Protocol):
-    """What has query tiles."""
-
-    def tiles(self, layout: Layout, /) -> list[int]:
-        """Keys of each tile, in whole blocks, in the order in which tiles are given out."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +218,7 @@ class Whole:
 
 
 def whole(
-    costs: Costs, layout: Layout, extent: Tiled, draws: Sequence[Draw], hbm_bytes: int
+    costs: Costs, layout: Layout, extent: Extent, draws: Sequence[Draw], hbm_bytes: int
 ) -> Whole:
     """What a launch takes on all SMs, one CTA on each, as `sm100sim.timing.predict` has it."""
     tiles = extent.tiles(layout)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import Column
-from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, Whole
+from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, Whole
 from benchmarks.timing.side_by_side.spread import work_of
 from fa4_cute.plan.facts.hardware import align_up
 from sm100sim.launch_request import LaunchRequest
@@ -27,23 +27,27 @@ BLOCK: Final = 128
 
 
 @dataclass(frozen=True)
-class Handed:
-    """Query tiles in the order in which they are handed out, by their keys in whole blocks."""
+class Steps(Extent):
+    """Steps of decoding in the order in which their query tiles are handed out.
 
-    keys: tuple[int, ...]
+    Attributes:
+        lengths: keys of each sequence; `heads` are those of one, `keys` those of the longest.
+    """
+
+    lengths: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem, lengths: Sequence[int]) -> Handed:
-        """Sequence by sequence, with a query tile for each head of keys."""
-        return cls(tuple(align_up(n, BLOCK) for n in lengths for _ in range(problem.heads_kv)))
+    def of(cls, problem: Problem, lengths: Sequence[int]) -> Steps:
+        """Those of a problem, with a query tile for each head of keys."""
+        return cls(problem.heads_kv, 1, max(lengths), causal=False, lengths=tuple(lengths))
 
-    def tiles(self, _: Layout) -> list[int]:
-        """Keys of each query tile, as ``extents.Extent`` has them."""
-        return list(self.keys)
+    def tiles(self, layout: Layout) -> list[int]:
+        """Keys of each query tile, in whole blocks: one sequence after the other."""
+        return [align_up(n, layout.block) for n in self.lengths for _ in range(self.heads)]
 
     def taken(self, count: int) -> list[list[int]]:
         """Those of each of so many CTAs."""
-        return [LAYOUT.taken(self.keys, cta, count) for cta in range(count)]
+        return [LAYOUT.taken(self.tiles(LAYOUT), cta, count) for cta in range(count)]
 
 
 LAYOUT: Final = Layout(BLOCK, 1, persistent=True, block=BLOCK, runner="FA4")
@@ -53,7 +57,7 @@ def apart(
     request: LaunchRequest, problem: Problem, _: Column, lengths: Sequence[int]
 ) -> list[int]:
     """CTAs that are executed: with each number of query tiles those of fewest and of most keys."""
-    taken = Handed.of(problem, lengths).taken(extents.clusters(request))
+    taken = Steps.of(problem, lengths).taken(extents.clusters(request))
     of: dict[int, list[int]] = {}
     for cta, tiles in enumerate(taken):
         of.setdefault(len(tiles), []).append(cta)
@@ -75,10 +79,10 @@ def launch(
         ValueError: it is another launch than those that are known here.
     """
     first, *more = maker.records(column, problem, lengths, apart)
-    handed, count = Handed.of(problem, lengths), extents.clusters(first.request)
-    if more or count != min(len(handed.keys), int(maker.draws[0]["sms"])):
+    steps, count = Steps.of(problem, lengths), extents.clusters(first.request)
+    if more or count != min(len(steps.tiles(LAYOUT)), int(maker.draws[0]["sms"])):
         raise ValueError(f"{1 + len(more)} launches, the first of {first.request.grid}")
-    kernel, taken = maker.kernel(column, first.request), handed.taken(count)
+    kernel, taken = maker.kernel(column, first.request), steps.taken(count)
     ctas = apart(first.request, problem, column, lengths)
     traced = Matcher(kernel, first).launch(ctas)
     executed, per_key = [], set[float]()
@@ -89,4 +93,4 @@ def launch(
     if len(per_key) > 1:
         raise ValueError(f"MMAs of a key: {sorted(per_key)}, so CTAs take other query tiles")
     costs = Costs.of(executed)
-    return extents.whole(costs, LAYOUT, handed, maker.draws, moved), costs, kernel
+    return extents.whole(costs, LAYOUT, steps, maker.draws, moved), costs, kernel

@@ -297,11 +297,12 @@ def test_the_last_cta_of_a_query_tile_joins_as_many_parts_as_stream_k_makes_of_i
     assert found.spec.variant.scheduler is Scheduler.STREAM_K
 
     def joined(*lengths: int) -> int:
-        return cycles_of_last(found.spec, step.sizes, found.num_splits, 148, lengths)
+        spec: Any = found.spec
+        return cycles_of_last(spec, step.sizes, found.num_splits, 148, lengths)
 
     def of_splits(count: int) -> int:
-        given = chosen(step, features=replace(paged, num_splits=count, split=LAST))
-        return cycles_of_last(given.spec, step.sizes, count, 148)
+        spec: Any = chosen(step, features=replace(paged, num_splits=count, split=LAST)).spec
+        return cycles_of_last(spec, step.sizes, count, 148)
 
     # 64 query tiles of 256 key tiles, in 148 stretches of 113: three or four parts
     assert joined() == joined(*[32768] * 32) == of_splits(4) > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,9 +84,9 @@ def test_sequences_of_a_cache_may_differ() -> None:
 
 def test_what_flash_attention_hands_out_in_turn() -> None:
     problem = replace(ONE_LONG.problem, heads=8, heads_kv=2)
-    handed = mixed.Handed.of(problem, [1000, 128, 200])
-    assert handed.keys == (1024, 1024, 128, 128, 256, 256)
-    assert handed.taken(4) == [[1024, 256], [1024, 256], [128], [128]]
+    steps = mixed.Steps.of(problem, [1000, 128, 200])
+    assert steps.tiles(mixed.LAYOUT) == [1024, 1024, 128, 128, 256, 256]
+    assert steps.taken(4) == [[1024, 256], [1024, 256], [128], [128]]
     asked: Any = SimpleNamespace(grid=(4, 1, 1), cluster=(1, 1, 1))
     assert mixed.apart(asked, problem, THEIRS, [1000, 128, 200]) == [0, 2]
     whole: Any = SimpleNamespace(grid=(148, 1, 1), cluster=(1, 1, 1))
@@ -98,8 +99,8 @@ def test_lengths_are_spread_over_their_logarithms() -> None:
     assert len(set(lengths)) == 32
     assert 512 < lengths[0] < 600
     assert 28_000 / 1.1 < lengths[-1] < 32_768
-    steps = [b / a for a, b in zip(lengths, lengths[1:], strict=False)]
-    assert max(steps) / min(steps) < 1.01
+    apart = [b / a for a, b in pairwise(lengths)]
+    assert max(apart) / min(apart) < 1.01
 
 
 def test_their_bytes_are_those_of_each() -> None:
