@@ -103,7 +103,7 @@ NOT_RUN: Final = {
     "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over "
     "90 % of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split "
     "and combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
-    "FA4, steps of sequences that differ, `num_splits` above 1": "not run: its `num_splits=0` looks "
+    "FA4, steps of sequences that differ, `num_splits` above 1": "not run: `num_splits=0` looks "
     "at the number of query tiles, and splits none here; a number that is given splits all alike, "
     "or with `cu_seqlens_q` a launch before it chooses one for each sequence, up to that number",
     "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
