@@ -22,7 +22,7 @@ from benchmarks.hopper.times.runners import ours
 from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
 from benchmarks.timing.side_by_side import others, tirx
-from benchmarks.timing.side_by_side.streamed import Line
+from benchmarks.timing.side_by_side.steps.streamed import Line
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem as Posed

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.machine_state import CHIP, DRAWS, model
-from benchmarks.timing.side_by_side import claimed, extents, mixed
+from benchmarks.timing.side_by_side import claimed, extents
 from benchmarks.timing.side_by_side.callers import (
     Column,
     assembler_for,
@@ -35,6 +35,7 @@ from benchmarks.timing.side_by_side.spread import (
     taken_by,
     takes_over,
 )
+from benchmarks.timing.side_by_side.steps import mixed
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.timing.side_by_side import callers, mixed, problems, spread
-from benchmarks.timing.side_by_side.streamed import Line
+from benchmarks.timing.side_by_side import callers, problems, spread
+from benchmarks.timing.side_by_side.steps import mixed
+from benchmarks.timing.side_by_side.steps.streamed import Line
 from fa4_cute.plan.launch.stream_k import START_TILES, tiles_of_lengths
 
 OURS, THEIRS = problems.COLUMNS[0], problems.COLUMNS[2]
