@@ -11,6 +11,8 @@ LONG = ((150, 300), (0, 20), (140, 17))
 """Sequences of more than one CTA, and with fewer keys than queries."""
 SHORT = ((20, 300), (3, 133), (0, 20), (17, 7))
 """Decoding: 3 key tiles of 128, and 2, and 1; an empty sequence."""
+CUT = ((3, 2300), (1, 130), (0, 20), (4, 1000))
+"""Query tiles that several CTAs have parts of, by stream-K, and others."""
 DENSE = ((140, 300),)
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
 PERSISTENT = ("persistent causal", "persistent ragged page16 window", "persistent split sink")
@@ -46,6 +48,8 @@ CASES = (
     *_cases(128, (*PERSISTENT, *DYNAMIC), ((70, 300), (0, 20), (80, 17)), num_qo=1),
     *_cases(128, ("ragged cluster causal sink", "page64 window cluster"), SHORT, num_qo=1),
     *_cases(128, ("ragged last causal sink", "page64 window last"), SHORT, num_qo=1),
+    *_cases(128, ("ragged page64 stream_k causal sink", "cache window stream_k"), CUT, num_qo=1),
+    *_cases(128, ("ragged page64 stream_k causal",), CUT, **HOPPER),
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(256, (*PERSISTENT, *DYNAMIC), LONG),

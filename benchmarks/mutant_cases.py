@@ -14,6 +14,7 @@ DYNAMIC = frozenset({"dynamic", "ragged", "causal"})
 SECTIONS = frozenset({"persistent", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
 LAST = frozenset({"last", "causal"})
+STREAMED = frozenset({"stream_k", "ragged", "page64", "causal"})
 ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
 ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": BF16, "dtype": FP8}
 STEP = frozenset({"ragged", "page16", "split", "causal"})
@@ -99,6 +100,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(LAST, 128, ((100, 300),), 1, num_qo=1),
         featured(LAST, 128, ((300, 70),), 1, num_qo=1),
     ),
+    "1q-stream-k": (
+        featured(STREAMED, 128, ((3, 2300), (1, 130), (2, 900)), 1, growth=0.005),
+        featured(STREAMED, 128, ((20, 1000), (0, 20), (9, 7), (1, 513)), 1),
+    ),
     "2q-masks-apart": (
         dense(300, 760, 64, growth=0.016),
         dense(600, 70, 64),
@@ -153,6 +158,7 @@ BASES: Final = {
     "2q-pages": "2q", "2q-rope": "2q", "2q-fp8": "2q",
     "2q-masks-apart": "2q",
     "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q", "1q-last": "1q",
+    "1q-stream-k": "1q-last",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "pair256-persistent-plain": "pair256",
     "pair256-dynamic": "pair256-pages",

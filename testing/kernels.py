@@ -30,6 +30,7 @@ EVERYTHING: Final = CAUSAL & SlidingWindowMask(20, None) & PaddingMask(0) | Chun
 PAGED: Final[dict[str, Any]] = {"used_k": True, "ragged_q": True}
 PERSISTENT: Final[dict[str, Any]] = {"scheduler": Scheduler.PERSISTENT}
 DYNAMIC: Final[dict[str, Any]] = {"scheduler": Scheduler.DYNAMIC}
+STREAM_K: Final[dict[str, Any]] = {"scheduler": Scheduler.STREAM_K}
 WORKSPACE: Final[dict[str, Any]] = {"partition": Partition.WORKSPACE}
 LAST: Final[dict[str, Any]] = {"partition": Partition.LAST}
 CLUSTER: Final[dict[str, Any]] = {"partition": Partition.CLUSTER, "num_partitions": 2}
@@ -124,6 +125,12 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "1q d192 bias": two_q(BF16, 192, ONE_Q, mask=BIAS),
     "1q d128 persistent": two_q(BF16, 128, ONE_Q, mask=CAUSAL, **PERSISTENT),
     "1q d128 dynamic ragged page64": two_q(BF16, 128, ONE_Q, page_size=64, **PAGED, **DYNAMIC),
+    "1q d128 stream-K page64": two_q(
+        BF16, 128, {"group": 4}, mask=CAUSAL, page_size=64, used_k=True, **STREAM_K
+    ),
+    "1q d64 fp8 stream-K ragged sink": two_q(
+        FP8, 64, mask=WINDOW, page_size=16, sink=True, return_lse=True, **PAGED, **STREAM_K
+    ),
     "1q d128 fp8 tokens persistent": two_q(FP8, 128, ONE_Q, mask=CAUSAL, **TOKENS, **PERSISTENT),
     "1q d192/128 rope tokens": two_q(FP8, 192, {**ONE_Q, **ROPE}, mask=CAUSAL, **TOKENS),
     "cluster d128": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **CLUSTER),
@@ -185,6 +192,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     ),
     "sm90 d128 few page64 split": hopper(
         BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE
+    ).with_few_rows(),
+    "sm90 d128 few stream-K page64": hopper(
+        BF16, 128, {"group": 4}, mask=CAUSAL, page_size=64, used_k=True, **STREAM_K
     ).with_few_rows(),
     "sm90 d192/128": hopper(BF16, 192, MLA, mask=CAUSAL, return_lse=True),
     "sm90 d128 fp8": hopper(FP8, 128, {"group": 1}, mask=CAUSAL),

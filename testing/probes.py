@@ -157,6 +157,10 @@ ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
 TWICE: Final = Call(((300, 100),) * 2)
 """Two sequences, the second of which has places of its own."""
+CUT: Final = Call(((3, 2300), (1, 130), (0, 20), (4, 1000), (2, 0), (3, 3), (1, 513)))
+"""Query tiles that several CTAs have parts of, by stream-K, and others."""
+CROWD: Final = Call(tuple((1, 40 + 9 * (n % 30)) for n in range(70)))
+"""More sequences than a warp has lanes."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -209,6 +213,10 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
     "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
+    "1q-stream-k": probe("stream_k ragged page64 causal sink", 64, CUT, CROWD, heads=4, kv_heads=2),
+    "1q-stream-k-dense": probe(
+        "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),))
+    ),
     "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),

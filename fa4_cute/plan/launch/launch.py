@@ -220,8 +220,8 @@ def _refuse(
         )
     if variant.streams_keys and most_places(spec, sizes) > MAX_PLACES:
         raise ValueError(
-            f"scheduler='stream_k', seqlen_k={sizes.seqlen_k}: key tiles of all heads and sequences "
-            f"are counted up to {MAX_PLACES}; nearest supported choice: scheduler='tile'"
+            f"scheduler='stream_k', seqlen_k={sizes.seqlen_k}: key tiles of all heads and "
+            f"sequences are counted up to {MAX_PLACES}; nearest supported choice: scheduler='tile'"
         )
     if not math.isfinite(softmax_scale):
         raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")

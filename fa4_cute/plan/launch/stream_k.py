@@ -2,7 +2,7 @@
 
 A step of decoding has a query tile for every key/value head of every sequence, with as many key
 tiles as the sequence has, which only the device knows. A number of splits for all leaves SMs idle
-while the longest sequence is read. In a line each CTA takes a stretch, wherever it begins and ends::
+while the longest sequence is read. In a line each CTA takes a stretch, wherever that begins::
 
     query tiles   |....=====|....==|....===========|....=|      . start, = key tiles
     stretches     |    0    |    1    |    2    |    3    |

@@ -156,7 +156,7 @@ class Variant:
             )
         if self.streams_keys and self.by_rows:
             raise ValueError(
-                "by_rows=True: with scheduler='stream_k' every head of a sequence has one query tile"
+                "by_rows=True: with scheduler='stream_k' a head of a sequence has one query tile"
             )
         if self.streams_keys and self.splits_by_number:
             raise ValueError(

@@ -91,6 +91,7 @@ SCHEDULERS = (Scheduler.TILE, Scheduler.PERSISTENT)
 FEW_ROWS = (
     ("causal", 256, False), ("everything", 256, True), ("everything function split", 256, True)
 )  # fmt: skip
+STREAMED = (("paged", (BF16, (128, 0), False)), ("everything", (FP8, (256, 0), True)))
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
 
@@ -131,6 +132,26 @@ def test_no_role_spills_beside_a_wide_fp8_v_of_few_rows(
 ) -> None:
     features = replace(VARIANTS[variant], token_scales=token_scales)
     made = SM90Spec.for_attention(FP8, depth, group=2, variant=features)
+    require_no_spills(made.with_few_rows())
+
+
+@pytest.mark.parametrize(
+    ("variant", "kernel"),
+    [
+        pytest.param(*of, marks=pytest.mark.slow if of in STREAMED else pytest.mark.exhaustive)
+        for of in product([n for n in VARIANTS if "split" not in n and "rows" not in n], KERNELS)
+    ],
+)
+def test_no_role_spills_in_stream_k(
+    variant: str, kernel: tuple[DType, tuple[int, int], bool]
+) -> None:
+    dtype, (head_dim, head_dim_v), token_scales = kernel
+    features = replace(
+        VARIANTS[variant], scheduler=Scheduler.STREAM_K, token_scales=token_scales
+    )
+    made = SM90Spec.for_attention(
+        dtype, head_dim, group=2, variant=features, head_dim_v=head_dim_v
+    )
     require_no_spills(made.with_few_rows())
 
 

@@ -64,6 +64,12 @@ for size in (16, 64, 256):
 for name in ("ragged", "paged", "all", "dynamic packed", "dynamic chunks page64"):
     VARIANTS[f"{name} by rows"] = replace(VARIANTS[name], by_rows=True)
 VARIANTS["dynamic full"] = Variant(**DYNAMIC)
+STREAMED: dict[str, Any] = {"partition": Partition.NONE, "scheduler": Scheduler.STREAM_K}
+for name in ("plain", "ragged", "paged", "large pages", "bias", "function", "union", "all"):
+    VARIANTS[f"streamed {name}"] = replace(VARIANTS[name], **STREAMED)
+VARIANTS["streamed union of biases"] = replace(VARIANTS["union of biases"], **STREAMED)
+for name in ("plain", "paged", "function", "union", "all"):
+    VARIANTS[f"tokens streamed {name}"] = replace(VARIANTS[f"streamed {name}"], **TOKENS)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
 VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSISTENT)
@@ -117,6 +123,8 @@ SLOW = (
     ("2Q d96", "dynamic plain"),
     # Where P would leave no registers if it crossed.
     ("2Q d64", "persistent all but bias"),
+    # Whose softmax writes whole query tiles and parts of them.
+    ("1Q d128", "streamed paged"),
 )
 ALSO_SCARCE = (
     ("pair_cta d192v128", "persistent all"),
@@ -143,6 +151,8 @@ OF_CHUNKS = ("2Q d128", "2Q d192v128", *ASKING, "d256", "d512", "d256 fp8", "d51
 """Kernels whose CTAs may take over others' chunks of prompts."""
 HELD = (*CROSSED_FP8, "2Q d192v128 fp8, no rope")
 """Kernels whose persistent CTAs hold the address of shared memory."""
+ONE_Q_FP8 = ("1Q d128 fp8", "1Q d192v128 fp8")
+ONE_Q = ("1Q d64", "1Q d128", "1Q d192", *ONE_Q_FP8)
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = (*CROSSED_FP8, "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
@@ -180,6 +190,8 @@ EXHAUSTIVE = (
     *product(PAIRS, ("ragged by rows",)),
     *product(ASKING, ("dynamic packed by rows",)),
     *product(OF_CHUNKS, ("dynamic chunks page64 by rows",)),
+    *product(ONE_Q, (name for name in VARIANTS if name.startswith("streamed"))),
+    *product(ONE_Q_FP8, (name for name in VARIANTS if name.startswith("tokens streamed"))),
 )
 
 

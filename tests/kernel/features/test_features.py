@@ -24,7 +24,7 @@ GROUPS = (
     ("chunked", "cache", "split", "softcap"),
     ("padding", "bias", "page16", "persistent"),
     ("union", "ragged", "page256", "function"),
-    ("tokens", "window", "ragged", "softcap"),
+    ("tokens", "window", "ragged", "softcap", "padding"),
     ("rope", "causal", "ragged"),
     ("cluster", "causal"),
     ("last", "ragged", "sink"),

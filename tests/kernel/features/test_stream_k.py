@@ -74,6 +74,13 @@ def test_clean_and_the_same_in_every_schedule(case: Case) -> None:
     check_schedules(arguments(case), schedules=({"mode": "late"}, ONE_RANDOM))
 
 
+def test_two_heads_end_at_once() -> None:
+    """CTAs have the end of one query tile and the begin of the next, each with its own memory."""
+    case = streamed("cache causal", 64, lengths=((1, 2300), (1, 2200)), heads=4, kv_heads=4)
+    schedules = tuple({"mode": "random", "seed": seed} for seed in range(4))
+    check_schedules(arguments(case), schedules=({"mode": "late"}, *schedules), num_sms=7)
+
+
 @pytest.mark.parametrize("case", [CASES[0], *also(*CASES[3:])], ids=str)
 def test_a_cta_alone_computes_the_bits_of_whole_keys(case: Case) -> None:
     whole = replace(case, features=case.features - {"stream_k"}, num_splits=1, num_qo=1)

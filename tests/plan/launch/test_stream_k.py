@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
-from fa4_cute.host.choose.support import Choice, Refusal, choose, require
+from fa4_cute.host.choose.refusals import Refusal
+from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.key_splits import STREAMED_KEYS, streams_keys
 from fa4_cute.plan.launch.launch import AttentionSizes, Workspace, ctas_of_line, plan_launch
@@ -58,11 +59,11 @@ def taken(tiles: list[int], num_ctas: int) -> list[list[tuple[int, Part]]]:
 @given(TILES, CTAS)
 def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int) -> None:
     of_tile: dict[int, list[tuple[int, Part]]] = {n: [] for n in range(len(tiles))}
-    for cta, parts in enumerate(taken(tiles, num_ctas)):
-        for n, part in parts:
+    for cta, of_cta in enumerate(taken(tiles, num_ctas)):
+        for n, part in of_cta:
             of_tile[n].append((cta, part))
-    for n, parts_of_tile in of_tile.items():
-        parts = [part for _, part in parts_of_tile]
+    for n, taken_of_tile in of_tile.items():
+        parts = [part for _, part in taken_of_tile]
         assert [part.index for part in parts] == list(range(parts[0].num_parts))
         ends = [(part.first, part.first + part.count) for part in parts]
         assert ends[0][0] == 0
@@ -96,8 +97,9 @@ def test_parts_are_numbered_by_cta_and_query_tile(tiles: list[int], num_ctas: in
 
 def test_a_picture_of_a_line() -> None:
     """Query tiles of 5, 2, 11 and 1 key tiles, three stretches."""
-    found = [[(n, part.first, part.count) for n, part in parts] for parts in taken([5, 2, 11, 1], 3)]
-    assert places_of_stretch(sum(map(places_of_tile, [5, 2, 11, 1])), 3) == LEAST_PLACES
+    tiles = [5, 2, 11, 1]
+    found = [[(n, part.first, part.count) for n, part in of_cta] for of_cta in taken(tiles, 3)]
+    assert places_of_stretch(sum(map(places_of_tile, tiles)), 3) == LEAST_PLACES
     assert found == [[(0, 0, 5), (1, 0, 1)], [(1, 1, 1), (2, 0, 8)], [(2, 8, 3), (3, 0, 1)]]
 
 
@@ -135,7 +137,7 @@ def test_a_launch_has_a_cta_for_every_sm_and_keeps_parts_of_query_tiles() -> Non
 def test_more_queries_or_keys_than_it_counts_are_refused() -> None:
     spec = stream_k()
     assert plan_launch(spec, replace(STEP, seqlen_q=32), 1.0).grid == (148, 1, 1)
-    with pytest.raises(ValueError, match="seqlen_q=33: the queries .* fit a query tile, of 32"):
+    with pytest.raises(ValueError, match=r"seqlen_q=33: the queries .* fit a query tile, of 32"):
         plan_launch(spec, replace(STEP, seqlen_q=33), 1.0)
     long = replace(STEP, batch=2**16, seqlen_k=2**20)
     with pytest.raises(ValueError, match=f"counted up to {MAX_PLACES}; .*scheduler='tile'"):
@@ -145,7 +147,7 @@ def test_more_queries_or_keys_than_it_counts_are_refused() -> None:
 
 PAGED = Features(used_k=True, page_size=64)
 PROBLEM = Problem("bf16", 64, 1, 4096, 32, 8, 128, 128, causal=True, features=PAGED)
-STREAMED = (
+STREAMED: tuple[dict[str, Any], ...] = (
     {},
     {"features": replace(PAGED, ragged_q=True), "seqlen_q": 8},
     {"features": Features(ragged_q=True, ragged_k=True)},
