@@ -22,12 +22,13 @@ from benchmarks.hopper.times.runners import ours
 from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
 from benchmarks.timing.side_by_side import others, tirx
+from benchmarks.timing.side_by_side.steps.streamed import Line
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem as Posed
 from fa4_cute.host.ask.problem import dtype_name
 from fa4_cute.host.choose.support import choose, require
-from fa4_cute.host.run import compute
+from fa4_cute.host.run import calls, compute
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.launch.launch import plan_launch
@@ -82,13 +83,31 @@ class Declined(Exception):
 
 
 def inputs(problem: Problem, lengths: Sequence[int] = ()) -> dict[str, torch.Tensor]:
-    """Tensors of a problem; packed sequences may have lengths of their own, one behind another."""
+    """Tensors of a problem; packed sequences may have lengths of their own, one behind another,
+    and so may those of a cache."""
     if not lengths:
         return make(problem, "cpu")
+    if problem.page:
+        return _of_cache(problem, lengths)
     total = sum(lengths)
     found = make(replace(problem, batch=1, seqlen_q=total, seqlen_k=total), "cpu")
     found["starts"] = torch.tensor([0, *lengths]).cumsum(0).int()
     return found
+
+
+def _of_cache(problem: Problem, lengths: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Tensors of a step of decoding with no more pages than its sequences have keys for.
+
+    Where a sequence has none, the table names the first page.
+    """
+    pages = [-(-n // problem.page) for n in lengths]
+    found = make(replace(problem, batch=1, seqlen_k=sum(pages) * problem.page), "cpu")
+    own = found["table"][0].split(pages)
+    few = make(replace(problem, seqlen_k=problem.page), "cpu")
+    return found | {
+        "q": few["q"], "out": few["out"], "lengths": torch.tensor(lengths, dtype=torch.int32),
+        "table": torch.nn.utils.rnn.pad_sequence(own, batch_first=True),
+    }  # fmt: skip
 
 
 def records(
@@ -98,7 +117,8 @@ def records(
 
     Args:
         column: who computes it. problem: what; with `lengths`, its length is the longest.
-        choice: which clusters are executed. lengths: of packed sequences, where they differ.
+        choice: which clusters are executed. lengths: of packed sequences, or of those of a cache,
+            where they differ.
 
     Raises:
         Declined: the runner has no such kernel.
@@ -190,16 +210,32 @@ def packed_spec(column: Column, problem: Problem, lengths: Sequence[int]) -> Att
     return spec
 
 
-def joined_after(column: Column, problem: Problem) -> int:
+def line_of(column: Column, problem: Problem, lengths: Sequence[int] = ()) -> Line | None:
+    """Return the line of this package's stream-K kernel for a step of decoding; None: another."""
+    if column.runner != "fa4_cute" or not problem.page:
+        return None
+    posed = _asked(column, _of_pages(problem))
+    spec: AttentionSpec = require(choose(posed)).spec
+    if not spec.variant.streams_keys:
+        return None
+    return Line.of(spec, posed.sizes, lengths or [problem.seqlen_k] * problem.batch, SMS)
+
+
+def _of_pages(problem: Problem) -> Posed:
+    """Return a problem over pages in this package's words."""
+    return _posed(problem, Features(used_k=True, page_size=problem.page))
+
+
+def joined_after(column: Column, problem: Problem, lengths: Sequence[int] = ()) -> int:
     """Cycles in which the last CTA of this package's kernel joins splits once all keys are read.
 
     A launch that waits for memory takes them besides; the model has them beside the bytes.
     """
     if column.runner != "fa4_cute" or not problem.page or column.options:
         return 0
-    posed = _posed(problem, Features(used_k=True, page_size=problem.page))
+    posed = _of_pages(problem)
     choice = require(choose(posed))
-    return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms)
+    return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms, lengths)
 
 
 Tensors = dict[str, torch.Tensor]
@@ -210,22 +246,28 @@ def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> 
     few = partial(pack_launch, num_sms=SMS)
     options = {**dict(column.options), "arch": "sm_100a"}
     call = cast("partial[Any]", ours(problem, tensors))
+    lengths = tensors["lengths"].tolist() if problem.page else ()
+    counted = partial(_with_others_counted, line_of(column, problem, lengths))
     with (
         mock.patch.object(compute, "pack_launch", few),
-        mock.patch.object(compute, "describe_call", _with_others_counted),
+        mock.patch.object(calls, "kept", calls.Kept(0)),  # a call of before has its own counters
+        mock.patch.object(compute, "describe_call", counted),
         others.heard_by(hear),
     ):
         call.func(*call.args, **call.keywords, **options)
 
 
-def _with_others_counted(*given: Any) -> Any:
+def _with_others_counted(line: Line | None, *given: Any) -> Any:
     """Return a call whose executed CTAs each find themselves the last of their query tile.
 
-    Few are executed, and a launch waits for those that are the last.
+    Few are executed, and a launch waits for those that are the last. With stream-K it is the
+    busiest one, and the query tile that it ends with.
     """
     call = describe_call(*given)
     if call.counters is not None:
-        call.counters.memory.fill_(call.described.num_splits - 1)
+        count = [call.described.num_splits - 1] * call.counters.number
+        counted = line.counted(line.busiest()) if line else count
+        call.counters.memory.copy_(torch.tensor(counted))
     return call
 
 

@@ -38,14 +38,20 @@ count, and small ones say nothing.
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
   is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
   one another without padding. Short prompts have one key tile and several query tiles on each SM.
-  Chunks over a cache have few query tiles of many keys; one, the first, was executed for all. Short
-  prompts, chunks and pages of 16 are of this package and FlashAttention-4 alone.
+  Chunks over a cache have few query tiles of many keys; one, the first, was executed for all. Steps
+  of sequences that differ have 32: one with many keys, or all with others, the middles of 32 equal
+  parts of the logarithms from 512 to 32,768 in a fixed order. These, short prompts, chunks and
+  pages of 16 are of this package and FlashAttention-4 alone.
 * **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM,
   chosen, or refused, so that a deviation of theirs comes back at most {amplified:g} times in what a
   key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
   tiles of the whole problem in the order of the kernel's scheduler; this package's kernel is the
   one that it chooses for that problem. Bytes that must come from memory bound a launch from below;
-  misses of the L2 beyond them do not count.
+  misses of the L2 beyond them do not count. Steps of decoding are executed as they are: of this
+  package's CTAs, which take as many keys each, one that has most to do stands for all. It is the
+  last at the query tile that it ends with, whose parts it joins; that comes after the bytes, too.
+  FlashAttention-4's take query tiles in turn, whatever keys these have: where sequences differ a
+  few are executed, and the others follow from their starts, query tiles and keys.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
@@ -97,6 +103,11 @@ NOT_RUN: Final = {
     "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over "
     "90 % of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split "
     "and combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
+    "FA4, steps of sequences that differ, `num_splits` above 1": "not run: `num_splits=0` looks "
+    "at the number of query tiles, and splits none here. A number that is given splits all alike: "
+    "as 4 or 8 by hand, pages of 64, ptxas 13.4, the ratio is about 1.3 for the logarithms and 2.0 "
+    "or 2.6 for one of many keys, with the launch that combines. With `cu_seqlens_q` a launch "
+    "before it chooses one for each sequence, up to that number",
     "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
     "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
     "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "

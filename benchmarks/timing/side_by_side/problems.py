@@ -69,7 +69,7 @@ class Other:
     """A problem that is executed as it is.
 
     Attributes:
-        lengths: of packed sequences.
+        lengths: of packed sequences, or keys of those of a cache, where they differ.
         only: the runners whose kernels it is of, where not of all.
     """
 
@@ -95,6 +95,13 @@ STEPS: Final = (
     ("32/8 heads, fp8", replace(STEP, dtype="fp8"), ((4, 16384),), (64,)),
 )  # fmt: skip
 """Steps of decoding by their names: a sequence of one, sequences and their keys, and pages."""
+DRAWN: Final = tuple(round(512 * 64 ** (((13 * i + 5) % 32 + 0.5) / 32)) for i in range(32))
+"""512 to 32,768 keys: the middles of 32 equal parts of their logarithms, each 13 parts on."""
+DIFFERING: Final = (
+    ("32 sequences of 512 to 32,768 keys", DRAWN),
+    ("one of 32,768 keys and 31 of 1,024", (32768, *[1024] * 31)),
+)
+"""Keys of the sequences of a step, by names."""
 CHUNK: Final = Problem("paged", 1, 512, 16384, 8, 1, 128, 128, causal=True)
 CHUNKS: Final = (
     ("512 on 16,384 keys, 8/1 heads", CHUNK, (SMALL_PAGE, 64)),
@@ -116,6 +123,11 @@ OTHERS: Final = (
               replace(step, batch=batch, seqlen_k=length, page=page),
               only=NEAREST if page == SMALL_PAGE else ())
         for name, step, sizes, pages in STEPS for batch, length in sizes for page in pages
+    ),
+    *(
+        Other(f"decode, 32/8 heads, {name}, pages of {page}",
+              replace(STEP, batch=len(lengths), seqlen_k=max(lengths), page=page), lengths, NEAREST)
+        for name, lengths in DIFFERING for page in (64, 128)
     ),
     *(
         Other(f"chunk, {name}, causal, pages of {page}", replace(chunk, page=page),
@@ -151,8 +163,8 @@ def offered(column: Column, problem: Family | Other) -> bool:
         return problem.name in SPILLING[column.clc]
     if column.clc:
         if isinstance(problem, Other):
-            grouped = problem.lengths and problem.problem.heads != problem.problem.heads_kv
-            return bool(grouped) and not column.one_cta
+            of = problem.problem
+            return of.packed and of.heads != of.heads_kv and not column.one_cta
         paired = problem.dims == (256, 256)
         return problem.causal and problem.dims != (512, 512) and column.one_cta == paired
     if column.name == SPLIT:
@@ -171,6 +183,7 @@ def moved_bytes(other: Other) -> int:
         if other.problem.group == "latent":  # its values are the first columns of its keys
             found -= other.problem.batch * other.problem.seqlen_k * other.problem.head_dim_v * 2
         return found
-    return sum(
-        replace(other.problem, batch=1, seqlen_q=n, seqlen_k=n).bytes() for n in other.lengths
-    )
+    one = replace(other.problem, batch=1)
+    queries = (n if one.packed else one.seqlen_q for n in other.lengths)
+    pairs = zip(queries, other.lengths, strict=True)
+    return sum(replace(one, seqlen_q=q, seqlen_k=n).bytes() for q, n in pairs)

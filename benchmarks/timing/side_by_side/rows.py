@@ -24,6 +24,7 @@ from benchmarks.timing.side_by_side.records import shares
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
     IN_TURN,
+    OURS,
     TAKEN_OVER,
     block_of,
     busiest,
@@ -34,6 +35,7 @@ from benchmarks.timing.side_by_side.spread import (
     taken_by,
     takes_over,
 )
+from benchmarks.timing.side_by_side.steps import mixed
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip
@@ -63,7 +65,7 @@ class Maker:
     def records(
         self, column: Column, problem: Problem, lengths: tuple[int, ...] = (), which: Any = sampled
     ) -> list[Recording]:
-        """What the clusters of `which` executed; with `lengths`, all of them.
+        """What the clusters of `which` executed; of packed sequences with `lengths`, all of them.
 
         Columns that differ in their assembler share it. Only the last problems are kept.
         """
@@ -73,7 +75,8 @@ class Maker:
                 del self._recorded[old]
 
             def choice(request: LaunchRequest) -> list[int] | None:
-                return None if lengths else which(request, problem, column)
+                every = lengths and not problem.page
+                return None if every else which(request, problem, column, lengths)
 
             self._recorded[key] = records(column, problem, choice, lengths)
         return self._recorded[key]
@@ -136,11 +139,14 @@ class Maker:
     def other(self, column: Column, other: Other) -> dict[str, Any]:
         """The row of a problem that is executed as it is; launches come one after the other.
 
-        One whose CTAs take over others is not: its costs say what it takes (``claimed``).
+        One whose CTAs take over others is not: its costs say what it takes (``claimed``). Nor is
+        one of sequences of a cache that differ, where its CTAs differ as much (``mixed``).
         """
+        if other.lengths and other.problem.page and column.runner != OURS:
+            return self._mixed(column, other)
         kernels: list[SassKernel] = []
         busy = {"HBM": extents.moving(moved_bytes(other), self.draws[0])}
-        if other.lengths and takes_over(
+        if other.problem.packed and other.lengths and takes_over(
             column := chosen(column, other.problem, other.lengths)
         ):
             moved = moved_bytes(other)
@@ -157,6 +163,17 @@ class Maker:
             "cycles": [round(c) for c in cycles],
         }  # fmt: skip
 
+    def _mixed(self, column: Column, other: Other) -> dict[str, Any]:
+        found, costs, kernel = mixed.launch(
+            self, column, other.problem, other.lengths, moved_bytes(other)
+        )
+        return {
+            "family": "other", "name": other.name, "column": column.name,
+            **self._facts([kernel]), "residue": round(costs.residue, 4),
+            "taken": round(found.taken, 3), "busy": shares(found.busy),
+            "cycles": [round(c) for c in found.cycles],
+        }  # fmt: skip
+
     def _executed_as_it_is(
         self, column: Column, other: Other, busy: dict[str, float], kernels: list[SassKernel]
     ) -> list[float]:
@@ -166,10 +183,11 @@ class Maker:
             kernel = self.kernel(column, recorded.request)
             launch = representatives(kernel, recorded)
             moved = moved_bytes(other) if not kernels else 0
-            found = [time_launch(launch, draw, hbm_bytes=moved) for draw in self.draws]
-            after = joined_after(column, other.problem)
-            more = [b.cycles + (after if b.bound_by == "HBM" else 0) for b in found]
-            cycles = [a + b for a, b in zip(cycles, more, strict=True)]
+            found = [time_launch(launch, draw) for draw in self.draws]
+            after = joined_after(column, other.problem, other.lengths)
+            for k, draw in enumerate(self.draws):
+                read = draw["launch_cycles"] + extents.moving(moved, draw)
+                cycles[k] += max(found[k].cycles, read + after)
             for unit, count in extents.spent(launch, found[0]).items():
                 busy[unit] = busy.get(unit, 0.0) + count
             kernels.append(kernel)

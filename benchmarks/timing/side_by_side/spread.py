@@ -10,7 +10,13 @@ from math import prod
 from typing import Final
 
 from benchmarks.hopper.times.problems import BYTES, Problem
-from benchmarks.timing.side_by_side.callers import SMS, Column, records, tiles_in_turns
+from benchmarks.timing.side_by_side.callers import (
+    SMS,
+    Column,
+    line_of,
+    records,
+    tiles_in_turns,
+)
 from benchmarks.timing.side_by_side.extents import KEY_TILES, Extent, Layout, clusters
 from fa4_cute.plan.launch.tiles import heads_of_section
 from sm100sim.launch_request import LaunchRequest
@@ -138,7 +144,9 @@ def extent_of(problem: Problem, runner: str) -> Extent:
     return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section, kept)
 
 
-def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
+def sampled(
+    request: LaunchRequest, problem: Problem, column: Column, _: Sequence[int] = ()
+) -> list[int]:
     """Clusters to execute: the first; with a mask, of the first tiles' head, half and a quarter.
 
     Of persistent ones with a mask two that take as many tiles, and one that takes others.
@@ -154,13 +162,24 @@ def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[in
     return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]
 
 
-def busiest(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
+def busiest(
+    request: LaunchRequest, problem: Problem, column: Column, lengths: Sequence[int] = ()
+) -> list[int]:
     """Clusters that stand for a launch executed as it is: one that has most query tiles.
 
     With a mask those of `sampled`; of chunks over pages, whose query tiles see nearly as many keys,
     the first one. CTAs that go back and forth begin with the last one in every other round, so that
-    it has one tile more than the first where such a round is not full.
+    it has one tile more than the first where such a round is not full. With stream-K one that has
+    most to do (``streamed``).
+
+    Raises:
+        ValueError: a stream-K launch has not the CTAs of its line.
     """
+    line = line_of(column, problem, lengths)
+    if line:
+        if clusters(request) != line.num_ctas:
+            raise ValueError(f"{clusters(request)} CTAs, {line.num_ctas} stretches")
+        return [line.busiest()]
     if problem.causal:
         return [0] if problem.page else sampled(request, problem, column)
     count = clusters(request)

@@ -16,7 +16,7 @@ the room in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -32,9 +32,10 @@ from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
 from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates
-from .launch import AttentionSizes
+from .launch import AttentionSizes, ctas_of_line
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
+from .stream_k import tiles_of_lengths
 from .tiles import TileShape
 
 CLUSTERED: Final = WORTH
@@ -200,7 +201,7 @@ def choose_blackwell_splits(
     Keys whose scores are changed cost no less than others, and nothing else of a step does: splits
     that pay for others pay for them, too, and more of them than are chosen might.
     """
-    row = _decoding_row_of(spec)
+    row = _decoding_row_of(spec, spec.variant)
     if row is None or is_empty(sizes):
         return None
     load = SplitLoad.of(spec, sizes, num_sms, row)
@@ -261,17 +262,35 @@ class ChoiceWords:
 
 
 def cycles_of_last(
-    spec: BlackwellSpec, sizes: AttentionSizes, num_splits: int, num_sms: int
+    spec: BlackwellSpec,
+    sizes: AttentionSizes,
+    num_splits: int,
+    num_sms: int,
+    lengths: Sequence[int] = (),
 ) -> int:
     """Return how long the last CTA of a query tile joins splits when all keys have been read.
 
-    It is 0 where it joins none, or nothing is predicted.
+    It is 0 where it joins none, or nothing is predicted. With stream-K query tiles have parts of
+    their own, of which the most count; ``lengths`` are keys of sequences that differ.
     """
-    row = _decoding_row_of(spec)
+    variant = spec.variant
+    if variant.streams_keys:
+        variant = replace(variant, scheduler=Variant().scheduler)
+        num_splits = _most_parts(spec, sizes, num_sms, lengths or [sizes.seqlen_k] * sizes.batch)
+    row = _decoding_row_of(spec, variant)
     if row is None or row.last is None or not spec.variant.last_joins:
         return 0
     load = SplitLoad.of(spec, sizes, num_sms, row)
     return load.joining_cycles(num_splits, Partition.LAST)
+
+
+def _most_parts(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, lengths: Sequence[int]
+) -> int:
+    """Return how many parts a query tile of a stream-K launch has at most, without a mask."""
+    _, heads, _ = sizes.blocks(TileShape.of(spec.config))
+    tiles = tiles_of_lengths(lengths, heads, spec.config.BN, ctas_of_line(spec, sizes, num_sms))
+    return max(int(tile.part(0).num_parts) for tile in tiles)
 
 
 @lru_cache(maxsize=64)
@@ -296,9 +315,12 @@ def _changes_scores(variant: Variant) -> bool:
     return variant.score_mod is not None or variant.sink or variant.token_scales
 
 
-def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
-    """Return the predictions for a kernel with a CTA or pair for every query tile, or None."""
-    config, variant = spec.config, spec.variant
+def _decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | None:
+    """Return the predictions for a kernel with a CTA or pair for every query tile, or None.
+
+    ``variant`` is its own, or what counts as it.
+    """
+    config = spec.config
     whole = replace(variant, partition=Partition.NONE, num_partitions=Variant().num_partitions)
     dense = replace(whole, ragged_q=False, by_rows=False)
     cache = replace(dense, mask=NULL, return_lse=False, used_k=False, page_size=0)

@@ -20,7 +20,9 @@ Source: the decomposition is that of Osama et al. for products of matrices (arXi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 from ..facts.hardware import ceil_div
@@ -97,3 +99,19 @@ def may_begin(place: Any, cta: Any, stretch: Any) -> Any:
     """Return whether a query tile that begins at ``place`` has its first key tile in the stretch of
     ``cta``, or one before it."""
     return place + START_TILES < (cta + 1) * stretch
+
+
+def tiles_of_lengths(
+    lengths: Iterable[int], heads: int, key_tile: int, num_ctas: int
+) -> list[TileInLine]:
+    """Return the query tiles of a line by their numbers: one for each head of each sequence.
+
+    Args:
+        lengths: keys of the sequences, of which queries see all. heads: scheduled ones.
+        key_tile: keys of a key tile. num_ctas: of the launch.
+    """
+    counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]
+    places = [int(places_of_tile(count)) for count in counts]
+    stretch = int(places_of_stretch(sum(places), num_ctas))
+    starts = accumulate(places, initial=0)
+    return [TileInLine(start, n, stretch) for start, n in zip(starts, counts, strict=False)]

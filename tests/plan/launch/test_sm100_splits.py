@@ -12,6 +12,7 @@ from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.launch.sm100_splits import cycles_of_last
 from fa4_cute.plan.masks.masks import SlidingWindowMask
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod
 
@@ -287,3 +288,24 @@ def test_many_splits_of_a_pair_do_not_pay() -> None:
         dims = {"head_dim": head_dim, "head_dim_v": head_dim}
         for keys in (2048, 4096):
             assert 1 < chosen(STEP, batch=1, seqlen_k=keys, **dims).num_splits <= 4
+
+
+def test_the_last_cta_of_a_query_tile_joins_as_many_parts_as_stream_k_makes_of_it() -> None:
+    paged = Features(used_k=True, page_size=64)
+    step = replace(STEP, batch=32, seqlen_k=32768, features=paged)
+    found = chosen(step)
+    assert found.spec.variant.scheduler is Scheduler.STREAM_K
+
+    def joined(*lengths: int) -> int:
+        spec: Any = found.spec
+        return cycles_of_last(spec, step.sizes, found.num_splits, 148, lengths)
+
+    def of_splits(count: int) -> int:
+        spec: Any = chosen(step, features=replace(paged, num_splits=count, split=LAST)).spec
+        return cycles_of_last(spec, step.sizes, count, 148)
+
+    # 64 query tiles of 256 key tiles, in 148 stretches of 113: three or four parts
+    assert joined() == joined(*[32768] * 32) == of_splits(4) > 0
+    # stretches of 37 places
+    assert joined(*[32768] * 2, *[4096] * 30) == of_splits(9) > joined()
+    assert joined(*[128] * 32) == 0

@@ -1,0 +1,1 @@
+"""Steps of decoding of the side-by-side page."""
