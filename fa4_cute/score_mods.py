@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from .plan.facts.function_digest import DIGEST_CHARACTERS, digest_of
 from .plan.facts.numbers import as_float
-from .plan.spec.variant import ScoreMod
+from .plan.spec.extras import ScoreMod
 
 _SCORE_MATH = "fa4_cute.device.math.score_math"
 _CHOICES = ("where", "exp", "tanh", "absolute")

@@ -16,9 +16,10 @@ from fa4_cute.plan.masks.masks import (
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
 BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
 BIAS: Final = DenseBiasMask(0)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...plan.masks.masks import CAUSAL, NULL, Mask, SlidingWindowMask
-from ...plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from ...plan.spec.extras import ScoreMod
+from ...plan.spec.variant import Partition, Scheduler, Variant
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ... import masks, score_mods
 from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
 from ...plan.masks.masks import NULL, Mask, SlidingWindowMask
-from ...plan.spec.variant import ScoreMod
+from ...plan.spec.extras import ScoreMod
 from .arguments import Inputs, Options
 from .checks import (
     check_count,

@@ -161,7 +161,14 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
-    streams = _streams(problem, _with_tile(spec, TileKind.FEW_ROWS))
+    few = _with_tile(spec, TileKind.FEW_ROWS)
+    streams = _streams(problem, few)
+    if streams and not few.may_stream_keys:
+        raise ValueError(
+            f"scheduler='stream_k', head_dim={problem.head_dim}: a function and biases that differ "
+            "between intervals of the mask leave no registers for it beside scales per token; "
+            "nearest supported choice: scheduler='tile'"
+        )
     sizes, sms = problem.sizes, problem.sms
     tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
     if streams and tile.kind is not TileKind.FEW_ROWS:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
-from ..barriers.answers import ANSWER_BYTES, NUM_ANSWER_BARRIERS, STRETCH_BYTES
+from ..barriers.answers import ANSWER_BYTES, NUM_ANSWER_BARRIERS
 from ..facts.hardware import (
     MAX_MBARRIERS,
     MBARRIER_BYTES,
@@ -123,5 +123,5 @@ def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
     scales = config.num_q_scales + config.num_own_scale_bufs * config.BN
     scale = scales * config.scale_dtype_size
     q_bytes = config.BM * q_row
-    told = ANSWER_BYTES if config.dynamic else STRETCH_BYTES if config.streams_keys else 0
+    told = config.stretch_bytes + (ANSWER_BYTES if config.dynamic else 0)
     return TMEM_ADDRESS_BYTES + MBARRIER_BYTES * barriers + q_bytes + scale + correction + told

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
+from ..barriers.answers import STRETCH_BYTES
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode, prev_pow2
 
@@ -19,6 +20,12 @@ class OperandConfig(ABC):
     swizzle_mode: SwizzleMode
     page_size: int
     qkv_dtype: DType
+    streams_keys: bool = False
+
+    @property
+    def stretch_bytes(self) -> int:
+        """Bytes that tell a CTA its stretch with stream-K."""
+        return STRETCH_BYTES if self.streams_keys else 0
 
     def refuse_values(self, **positive: int) -> None:
         """Refuse values that describe no problem at all.

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..barriers.answers import STRETCH_BYTES
 from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
@@ -252,12 +251,11 @@ class SM90Config(OperandConfig):
         A persistent CTA loads Q of the next query tile while the last one is still multiplied and
         written, so that O is never staged over Q. Parts of query tiles leave from the registers.
         """
-        if self.streams_keys:
-            return False
         alone = self.num_consumers * self.q_tile_bytes
         both = alone + self.num_consumers * self.o_tile_bytes
         most = min(self._slots_beside(alone), MAX_KV_STAGES)
-        return self.persistent and self._slots_beside(both) >= most
+        stages = self.persistent and not self.streams_keys
+        return stages and self._slots_beside(both) >= most
 
     @property
     def o_by_rows(self) -> bool:
@@ -270,11 +268,6 @@ class SM90Config(OperandConfig):
         return self.num_consumers * self.o_tile_bytes if self.o_apart else 0
 
     @property
-    def stretch_bytes(self) -> int:
-        """Bytes that tell a CTA its stretch with stream-K."""
-        return STRETCH_BYTES if self.streams_keys else 0
-
-    @property
     def _q_bytes(self) -> int:
         return self.num_consumers * self.q_slot_bytes
 
@@ -282,10 +275,9 @@ class SM90Config(OperandConfig):
         """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + self.q_scale_bytes + without.size * MBARRIER_BYTES + self.stretch_bytes
-        slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
-        slots += self.k_scale_stride_bytes
+        rows = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
         raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
-        return (self.smem_share - used + raw) // (slots + raw)
+        return (self.smem_share - used + raw) // (rows + 4 * MBARRIER_BYTES + raw)
 
     @property
     def smem_share(self) -> int:
@@ -295,18 +287,16 @@ class SM90Config(OperandConfig):
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
         """The barrier block of this configuration."""
-        return SM90MBarsLayout(
-            self.num_kv_stages, self.num_consumers, self.persistent, self.num_raw_stages
-        )
+        stages, raw = self.num_kv_stages, self.num_raw_stages
+        return SM90MBarsLayout(stages, self.num_consumers, self.persistent, raw)
 
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
         slot = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
         rings = self.num_kv_stages * slot + self.num_raw_stages * self.v_stage_bytes
-        barriers = self.misc_mbars.size * MBARRIER_BYTES
-        told = self.q_scale_bytes + self.stretch_bytes
-        return self._q_bytes + self.o_bytes + rings + told + barriers
+        rest = self.misc_mbars.size * MBARRIER_BYTES + self.q_scale_bytes + self.stretch_bytes
+        return self._q_bytes + self.o_bytes + rings + rest
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""

@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..barriers.answers import ANSWER_BYTES, STRETCH_BYTES
+from ..barriers.answers import ANSWER_BYTES
 from ..barriers.mbars import FA4MiscMBarsLayout
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
@@ -147,7 +147,7 @@ class AttentionSMemLayout(SMemLayout):
                 "q_scale": self.q_scale_bytes,
                 "k_scale": self.num_k_scale_bufs * self.k_scale_stride_bytes,
                 "answer": ANSWER_BYTES if self.config.dynamic else 0,
-                "stretch": STRETCH_BYTES if self.config.streams_keys else 0,
+                "stretch": self.config.stretch_bytes,
                 "mbars": self.MiscMBarsType.size * MBARRIER_BYTES,
                 "tmem address": TMEM_ADDRESS_BYTES,
             }

@@ -11,7 +11,7 @@ The order of the attributes is the order of the kernel's parameters.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Generic, TypeVar
 
@@ -90,6 +90,38 @@ class Aux(SlotArray[Address]):
     def axes(self) -> tuple[str, ...]:
         """One for each dimension."""
         return tuple(f"stride{axis}" for axis in range(len(self.strides)))
+
+
+@dataclass(frozen=True)
+class ScoreMod:
+    """A function traced into the kernel that changes every scaled score.
+
+    Two modifiers are equal when their names and digests are.
+
+    Args:
+        name: part of the kernel's entry name.
+        digest: identifies the function's code and the constants it closes over.
+        aux_ranks: number of dimensions of each auxiliary tensor.
+        function: called while tracing as ``function(score, batch, head, q_idx, kv_idx, aux)``;
+            None where only the identity matters. ``aux[...]`` are tensors, and q_idx +
+            ``aux.offset`` is the query's row, counted from the first key.
+    """
+
+    name: str
+    digest: str
+    aux_ranks: tuple[int, ...] = ()
+    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def traced(self) -> Callable[..., Any]:
+        """The function to trace.
+
+        Raises:
+            ValueError: when only the identity of the modifier is known.
+        """
+        if self.function is None:
+            raise ValueError(f"score_mod={self.name!r} has no function to trace")
+        return self.function
 
 
 def _absent() -> Any:

@@ -61,20 +61,15 @@ def most_keys(variant: Variant, num_qo: int) -> int:
     neither have CTAs of one Q tile that share the keys, where terms have biases of their own. With
     stream-K several terms do not fit, nor a function of several tensors or beside scales per token.
     """
-    if variant.streams_keys and _fills_registers(variant):
+    function = variant.score_mod
+    is_large = function is not None and (variant.token_scales or len(function.aux_ranks) > 1)
+    if variant.streams_keys and (is_large or len(variant.terms) > 1):
         return FEW_COLUMNS
     if not variant.modifies_scores:
         return 0
     both = variant.score_mod is not None and bool(variant.bias_slots)
     shares = variant.splits_keys and num_qo == 1 and variant.has_biases_of_terms
     return FEW_COLUMNS if both and (shares or splits_many_tiles(variant)) else RESIDENT_COLUMNS
-
-
-def _fills_registers(variant: Variant) -> bool:
-    """Return whether what the rows of one Q tile need leaves none for parts of query tiles."""
-    function = variant.score_mod
-    is_large = function is not None and (variant.token_scales or len(function.aux_ranks) > 1)
-    return is_large or len(variant.terms) > 1
 
 
 def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:

@@ -14,6 +14,7 @@ from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
+    WIDER_DEPTH,
     ScoreLoads,
     decodes_again,
     most_columns,
@@ -222,8 +223,15 @@ class SM90Spec(CommonSpec):
 
     @property
     def may_stream_keys(self) -> bool:
-        """With one Q tile: the consumers of others would have to wait for one another."""
-        return self.config.few_rows
+        """With one Q tile: the consumers of others would have to wait for one another.
+
+        Beside the widest V, scales per token, a function and biases that differ between terms leave
+        no registers for parts of query tiles.
+        """
+        variant, config = self.variant, self.config
+        changes = variant.score_mod is not None and variant.has_biases_of_terms
+        is_widest = config.transposes_values and config.ov_depth > WIDER_DEPTH
+        return config.few_rows and not (changes and is_widest and variant.token_scales)
 
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins: Q tiles."""

@@ -9,11 +9,10 @@ that is not used adds no parameter and no instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from ..masks.masks import (
     CAUSAL,
@@ -27,7 +26,7 @@ from ..masks.masks import (
     leaves,
     terms,
 )
-from .extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
+from .extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths, ScoreMod
 from .params import KERNEL_PARAMS, KernelParams, extended
 
 PAGE_SIZES: Final = (16, 32, 64, 128, 256)
@@ -38,38 +37,6 @@ KEPT: Final = "num_kept"
 """Parameter of a dynamic one that keeps short query tiles for the end: how many of each head."""
 FIRST_STEP: Final = "first_step"
 """Parameter of one that counts query tiles by rows: how far apart sequences are looked at first."""
-
-
-@dataclass(frozen=True)
-class ScoreMod:
-    """A function traced into the kernel that changes every scaled score.
-
-    Two modifiers are equal when their names and digests are.
-
-    Args:
-        name: part of the kernel's entry name.
-        digest: identifies the function's code and the constants it closes over.
-        aux_ranks: number of dimensions of each auxiliary tensor.
-        function: called while tracing as ``function(score, batch, head, q_idx, kv_idx, aux)``;
-            None where only the identity matters. ``aux[...]`` are tensors, and q_idx +
-            ``aux.offset`` is the query's row, counted from the first key.
-    """
-
-    name: str
-    digest: str
-    aux_ranks: tuple[int, ...] = ()
-    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def traced(self) -> Callable[..., Any]:
-        """The function to trace.
-
-        Raises:
-            ValueError: when only the identity of the modifier is known.
-        """
-        if self.function is None:
-            raise ValueError(f"score_mod={self.name!r} has no function to trace")
-        return self.function
 
 
 class Partition(Enum):

@@ -24,8 +24,9 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Variant
 from testing.sass import compiled
 from tests.kernel.random_cases import also
 

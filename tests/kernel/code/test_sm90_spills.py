@@ -91,7 +91,7 @@ SCHEDULERS = (Scheduler.TILE, Scheduler.PERSISTENT)
 FEW_ROWS = (
     ("causal", 256, False), ("everything", 256, True), ("everything function split", 256, True)
 )  # fmt: skip
-STREAMED = (("paged", (BF16, (128, 0), False)), ("everything", (FP8, (256, 0), True)))
+STREAMED = (("paged", (BF16, (128, 0), False)), ("everything", (FP8, (192, 128), True)))
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
 
@@ -151,8 +151,11 @@ def test_no_role_spills_in_stream_k(
     )
     made = SM90Spec.for_attention(
         dtype, head_dim, group=2, variant=features, head_dim_v=head_dim_v
-    )
-    require_no_spills(made.with_few_rows())
+    ).with_few_rows()
+    if not made.may_stream_keys:
+        assert variant == "everything"
+        pytest.skip("refused")
+    require_no_spills(made)
 
 
 @pytest.mark.parametrize(

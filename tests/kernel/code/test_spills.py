@@ -15,8 +15,9 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
 from testing.kernels import KERNELS as LISTED
 from testing.sass import spilled

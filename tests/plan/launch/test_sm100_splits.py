@@ -14,7 +14,8 @@ from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.launch.sm100_splits import cycles_of_last
 from fa4_cute.plan.masks.masks import SlidingWindowMask
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod
+from fa4_cute.plan.spec.extras import ScoreMod
+from fa4_cute.plan.spec.variant import Partition, Scheduler
 
 STEP = Problem("bf16", 30, 1, 16384, 8, 2, 128, 128)
 PROMPT = Problem("bf16", 1, 512, 2048, 16, 16, 128, 128)

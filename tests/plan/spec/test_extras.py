@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from fa4_cute.plan.masks.masks import DenseBiasMask, PaddingMask
-from fa4_cute.plan.spec.extras import ABSENT, Aux, Bias, Extras, PaddingLengths
-from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
+from fa4_cute.plan.spec.extras import ABSENT, Aux, Bias, Extras, PaddingLengths, ScoreMod
+from fa4_cute.plan.spec.variant import Partition, Variant
 from tests.plan.spec.test_variant import variants
 
 SOME = Extras[int, int, float](

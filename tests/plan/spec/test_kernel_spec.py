@@ -16,8 +16,9 @@ from fa4_cute.plan.masks.masks import (
     Mask,
     SlidingWindowMask,
 )
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
 
 def test_names_are_unique_identifiers() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, SlidingWindowMask
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.register_tuning import (
     ScoreLoads,
@@ -24,7 +25,7 @@ from fa4_cute.plan.spec.register_tuning import (
 )
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, TRANSPOSE, two_group_schedule
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 from tests.plan.spec.test_variant import variants
 
 BIAS = DenseBiasMask(0)

@@ -14,10 +14,11 @@ from fa4_cute.plan.masks.masks import (
     Mask,
     SlidingWindowMask,
 )
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, TRANSPOSE
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
 MOD = ScoreMod("mod", "digest")
 

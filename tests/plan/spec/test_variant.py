@@ -19,6 +19,7 @@ from fa4_cute.plan.masks.masks import (
     SlidingWindowMask,
     terms,
 )
+from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.variant import (
     FIRST_STEP,
@@ -27,7 +28,6 @@ from fa4_cute.plan.spec.variant import (
     WORK_COUNTS,
     Partition,
     Scheduler,
-    ScoreMod,
     Variant,
 )
 from tests.plan.mask_cases import trees, with_bias
