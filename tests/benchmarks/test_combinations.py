@@ -30,7 +30,7 @@ def test_pairs_are_those_that_a_kernel_has() -> None:
 def test_a_dynamic_scheduler_is_asked_for_beside_all_but_another_one() -> None:
     beside = [pair for pair in possible_pairs("two Q tiles") if "dynamic" in pair]
     others = {name for pair in beside for name in pair} - {"dynamic"}
-    assert others == set(NAMES) - {"dynamic", "persistent", "cluster", "last"}
+    assert others == set(NAMES) - {"dynamic", "persistent", "stream_k", "cluster", "last"}
     assert not any("dynamic" in pair for pair in possible_pairs("Hopper"))
 
 
