@@ -74,7 +74,7 @@ def join_row(ctx: AttentionContext, index: Int32) -> None:
     place = PlacedRow(position, query_head(ctx, index))
     row = partial = row_store.query_row(ctx, place)
     if ctx.spec.variant.streams_keys:
-        partial, rows = row_store.first_row_of_part(ctx, 0) + index, Int64(ctx.spec.query_rows)
+        partial, rows = row_store.first_row_of_part(ctx, 0) + index, row_store.rows_of_part(ctx)
     else:
         rows = extras.partial_rows
     splits = Splits(

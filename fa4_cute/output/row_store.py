@@ -138,4 +138,9 @@ def first_row_of_part(ctx: AttentionContext, split: Int32 | int) -> Int64:
     Parts are numbered by CTA and query tile together (``plan.launch.stream_k``).
     """
     first_cta = ids.block_index()[0] - ctx.work.split
-    return Int64(first_cta + query_tile_number(ctx) + split) * ctx.spec.query_rows
+    return Int64(first_cta + query_tile_number(ctx) + split) * rows_of_part(ctx)
+
+
+def rows_of_part(ctx: AttentionContext) -> Int64:
+    """Return the rows of a part in the partial results: those of the longest sequence's queries."""
+    return Int64(ctx.args.seqlen_q) * ctx.spec.rows_per_position

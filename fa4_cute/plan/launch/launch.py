@@ -192,7 +192,7 @@ class Workspace(NamedTuple):
         counters = tiles if variant.last_joins else 0
         if variant.streams_keys:
             parts = num_parts_of(tiles, ctas_of_line(spec, sizes, num_sms))
-            return cls(parts, spec.query_rows, counters)
+            return cls(parts, sizes.seqlen_q * spec.rows_per_position, counters)
         return cls(num_splits, sizes.num_queries * sizes.num_q_heads, counters)
 
 

@@ -125,12 +125,13 @@ def test_a_launch_has_a_cta_for_every_sm_and_keeps_parts_of_query_tiles() -> Non
     plan = plan_launch(spec, STEP, 1.0)
     assert plan.grid == (148, 1, 1)
     assert plan.scalars["num_sequences"] == 64
-    assert Workspace.of(spec, STEP, 1) == (64 * 8 + 148, 128, 64 * 8)
+    assert Workspace.of(spec, STEP, 1) == (64 * 8 + 148, 4, 64 * 8)
+    assert Workspace.of(spec, replace(STEP, seqlen_q=3), 1).rows == 3 * 4
     few = AttentionSizes(1, 1, 1024, 8, 2)
     assert plan_launch(spec, few, 1.0).grid == (2, 1, 1)
     hopper = SM90Spec.for_attention(DType.BF16, 128, group=4, variant=CACHE).with_few_rows()
     assert ctas_of_line(hopper, STEP, 132) == 264
-    assert Workspace.of(hopper, STEP, 1, 132) == (64 * 8 + 264, 64, 64 * 8)
+    assert Workspace.of(hopper, STEP, 1, 132) == (64 * 8 + 264, 4, 64 * 8)
     assert plan_launch(spec, replace(STEP, batch=0), 1.0).is_empty
 
 
