@@ -159,7 +159,7 @@ BASES: Final = {
     "2q-pages": "2q", "2q-rope": "2q", "2q-fp8": "2q",
     "2q-masks-apart": "2q",
     "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q", "1q-last": "1q",
-    "1q-stream-k": "1q-last",
+    "1q-stream-k": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "pair256-persistent-plain": "pair256",
     "pair256-dynamic": "pair256-pages",

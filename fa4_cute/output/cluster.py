@@ -81,7 +81,7 @@ class Stage:
         """Store ``values`` of the row's O from ``column`` on."""
         for i in range(0, len(values), VECTOR_COLUMNS):
             vector = values[i : i + VECTOR_COLUMNS]
-            shared.store_v4(self.partial_address(column + i), vector)
+            shared.store_vector(self.partial_address(column + i), vector)
 
     def deposit_row_values(self, result: RowResult) -> None:
         """Store what the row's sum is relative to, and the sum."""

@@ -83,14 +83,14 @@ class Stretch:
         is_tile = ids.lane_index() < MAX_WARPS
         pairs = zip((first.number, first.start), line, strict=True)
         words = [DEVICE.select(is_tile, tile, of_line) for tile, of_line in pairs]
-        shared.store_v2(self._pair(DEVICE.minimum(ids.lane_index(), MAX_WARPS)), words)
+        shared.store_vector(self._pair(DEVICE.minimum(ids.lane_index(), MAX_WARPS)), words)
 
     def go_on(self, spec: AttentionSpec, args: Arguments) -> None:
         """Have the warp be at the next query tile. Whole warps."""
         tile = self.tile.after(spec, args)
         # Every lane has read the last one, whose words all of them write; none reads before that.
         barriers.warp_barrier()
-        shared.store_v2(self._pair(ids.warp_index()), [tile.number, tile.start])
+        shared.store_vector(self._pair(ids.warp_index()), [tile.number, tile.start])
         barriers.warp_barrier()
 
     def holds_tile(self) -> Boolean:

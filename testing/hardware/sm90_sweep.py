@@ -46,6 +46,9 @@ SEQUENCES: Final = ((300, 700), (3, 133), (0, 20), (500, 17), (1000, 2000))
 """More than one CTA, fewer keys than queries, and no query at all."""
 STEPS: Final = ((1, 20000), (1, 9001), (3, 133), (0, 20), (9, 4000))
 """Steps of decoding, whose keys are split where the call leaves it open."""
+CUT: Final = ((3, 2300), (1, 130), (0, 20), (4, 1000), (2, 0), (3, 3), (1, 513))
+LONG: Final = ((1, 9000), (1, 70), (1, 2100), (1, 5))
+MANY: Final = tuple((1, 1 + 37 * n % 900) for n in range(1100))
 CASES: Final = (
     *(hopper(300, 700, d, 2, 1, causal=bool(d % 16)) for d in range(8, 257, 24)),
     *(hopper(513, 1000, d, 3, 3, batch=2) for d in (64, 96, 128, 192, 256)),
@@ -147,6 +150,25 @@ CASES: Final = (
         )
         for d, v in depths
     ),
+    # Stream-K: query tiles that several CTAs have parts of; more sequences than lanes look at.
+    *(
+        featured(f"stream_k {features}", d, lengths=CUT, heads=8)
+        for features in ("page64 ragged causal sink", "union page16 ragged", "window ragged")
+        for d in (64, 128, 256)
+    ),
+    *(
+        featured(f"stream_k {features}", d, lengths=LONG, heads=8)
+        for features in ("cache causal", "padding cache sink", "bias cache causal")
+        for d in (64, 128, 256)
+    ),
+    *(
+        featured(f"stream_k {features}", d, lengths=CUT, heads=8, dtype=FP8)
+        for features in ("fp8 page64 ragged causal", "tokens page16 ragged window",
+                         "tokens union ragged cache")
+        for d in (64, 128, 256)
+    ),
+    featured("stream_k page64 ragged causal", 192, lengths=CUT, heads=8, head_dim_v=128),
+    featured("stream_k page64 causal", 128, lengths=MANY, heads=8),
     *(
         featured(f"{features} function sink split", d, lengths=STEPS, heads=8, dtype=FP8)
         for features in ("fp8 bias causal", "tokens bias causal")

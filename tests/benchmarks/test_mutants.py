@@ -149,6 +149,7 @@ OWN: dict[str, set[str]] = {
     "pair256-tokens": {"drop-wait", "drop-arrive", "drop-copy", "copy-signals-neighbour"},
     "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},
     "1q-last": {"drop-atomic", "relaxed-atomic", "narrow-atomic", "drop-barrier-aligned"},
+    "1q-stream-k": {"drop-atomic", "narrow-atomic", "drop-barrier-aligned", "drop-bar-warp-sync"},
     "2q-masks-apart": {"drop-wait", "drop-arrive", "drop-copy", "drop-commit", "early-release"},
     "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
     "pair256-persistent-plain": {"drop-wait", "drop-arrive", "drop-commit", "drop-fence-before"},

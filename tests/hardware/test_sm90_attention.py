@@ -19,8 +19,10 @@ def test_the_sweep_has_every_feature_and_head_dims_of_every_tile() -> None:
     # Lengths of 1 make the same options, without the operands of a chip's sizes.
     short = [replace(case, lengths=((1, 1),) * len(case.lengths)) for case in CASES]
     options = [arguments(case).options for case in short]
-    for name in {*SM90_FEATURES, "causal", "window_size", "softcap"} - {"score_mod"}:
+    for feature in {*SM90_FEATURES, "causal", "window_size", "softcap"} - {"score_mod"}:
+        name, _, value = feature.partition("=")
         assert any(name in given for given in options)
+        assert not value or any(repr(given.get(name)) == value for given in options)
     for low, high in ((8, 64), (65, 128), (129, 192), (193, 256)):
         assert any(low <= case.head_dim <= high for case in CASES)
     assert len({case.name for case in CASES}) == len(CASES)

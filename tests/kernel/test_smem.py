@@ -99,6 +99,7 @@ def tail(smem: Any, layout: Any) -> dict[str, tuple[int, int]]:
         "q_scale_smem": (smem.q_scale_smem(), layout.q_scale_byte_offset),
         "k_scale_smem": (smem.k_scale_smem(), layout.k_scale_byte_offset),
         "answer_smem": (smem.answer_smem(), layout.answer_byte_offset),
+        "stretch_smem": (smem.stretch_smem(), layout.stretch_byte_offset),
         "mbar_base": (smem.mbar_base(), layout.mbar_byte_offset),
         "tmem_addr_ptr": (smem.tmem_addr_ptr(), layout.tmem_addr_byte_offset),
     }

@@ -105,7 +105,7 @@ def test_rows_are_stored_where_cute_puts_them(
     for row in range(TILE_ROWS):
         words = [(row, word) for word in range(swizzle.bytes // 4)]
         monkeypatch.setattr(
-            "fa4_cute.device.math.epilogue.shared.store_v4",
+            "fa4_cute.device.math.epilogue.shared.store_vector",
             lambda at, four: stored.update({at + 4 * i: word for i, word in enumerate(four)}),
         )
         epilogue.store_row_units(0, row, 0, words, swizzle)

@@ -76,4 +76,4 @@ def store_row_units(
     for i in range(0, len(words), _WORDS_PER_UNIT):
         unit = first_unit + i // _WORDS_PER_UNIT
         address = (unit_0 ^ unit * UNIT_BYTES) + byte_offset
-        shared.store_v4(address, words[i : i + _WORDS_PER_UNIT])
+        shared.store_vector(address, words[i : i + _WORDS_PER_UNIT])

@@ -12,6 +12,7 @@ from ..pointers import shared
 _VECTOR = 4
 _VECTOR_BYTES = 16
 _PAIR_BYTES = 8
+_WORD_BYTES = 4
 
 
 def load_f32(address: Int32) -> Float32:
@@ -55,19 +56,10 @@ def store_b32(address: Int32, value: Int32) -> None:
     cute.arch.store(shared(address, Int32), value)
 
 
-def store_v2(address: Int32, words: Sequence[Int32]) -> None:
-    """Store two 32-bit words at 8-byte aligned shared-memory ``address``."""
-    _store(address, words, _PAIR_BYTES)
-
-
-def store_v4(address: Int32, words: Sequence[Int32]) -> None:
-    """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
-    _store(address, words, _VECTOR_BYTES)
-
-
-def _store(address: Int32, words: Sequence[Int32], size: int) -> None:
+def store_vector(address: Int32, words: Sequence[Int32]) -> None:
+    """Store two or four 32-bit words at a shared-memory ``address`` aligned to all of them."""
     registers = cute.make_rmem_tensor(len(words), type(words[0]))
     for i, word in enumerate(words):
         registers[i] = word
-    target = shared(address, type(words[0]), size)
+    target = shared(address, type(words[0]), len(words) * _WORD_BYTES)
     cute.make_tensor(target, cute.make_layout(len(words))).store(registers.load())

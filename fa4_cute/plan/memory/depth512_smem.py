@@ -38,6 +38,7 @@ class Depth512SMemLayout(SMemLayout):
                 "q_scale": config.q_scale_bytes,
                 "k_scale": config.num_k_scale_bufs * config.k_scale_stride_bytes,
                 "answer": config.answer_bytes,
+                "stretch": config.stretch_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
                 "tmem address": TMEM_ADDRESS_BYTES,
             }

@@ -25,7 +25,7 @@ GROUPS = (
     ("padding", "bias", "page16", "persistent"),
     ("union", "ragged", "page256", "function"),
     ("tokens", "window", "ragged", "softcap", "padding"),
-    ("rope", "causal", "ragged"),
+    ("rope", "causal", "ragged", "sink"),
     ("cluster", "causal"),
     ("last", "ragged", "sink"),
     ("dynamic", "ragged", "page64", "sink"),
