@@ -20,6 +20,8 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 Lengths = tuple[tuple[int, int], ...]
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
 WINDOW = (60, 10)
+CUT: Lengths = ((3, 2300), (1, 130), (0, 20), (4, 1000), (2, 0), (3, 3), (1, 513))
+"""For stream-K: cut once or twice, whole, without a query, without a key."""
 
 
 class Kernel(NamedTuple):

@@ -59,9 +59,7 @@ class Described:
         self.spec = choice.spec
         self.problem = self._asked.problem.settled(self.spec.variant, choice.num_splits)
         given = self._asked.inputs, self._asked.tensors
-        workspace = Workspace.of(
-            self.spec, self.problem.sizes, choice.num_splits, num_sms
-        )
+        workspace = Workspace.of(self.spec, self.problem.sizes, choice.num_splits, num_sms)
         self.call = describe_call(self.problem, *given, workspace=workspace)
         self.packed = pack_launch(self.spec, self.call.described, num_sms=num_sms)
 

@@ -21,7 +21,7 @@ from fa4_cute import masks, score_mods
 from fa4_cute.host.run import simulator
 from sm100sim.options import run_options
 from testing.arguments import arguments
-from testing.cases import Case
+from testing.cases import CUT, Case
 from testing.runner import CHECKS, Outcome
 from testing.runner import check as check_call
 
@@ -157,8 +157,6 @@ ROUNDS: Final = Call(((400, 400),))
 """Four query tiles of every head: persistent CTAs go there and back, and there again."""
 TWICE: Final = Call(((300, 100),) * 2)
 """Two sequences, the second of which has places of its own."""
-CUT: Final = Call(((3, 2300), (1, 130), (0, 20), (4, 1000), (2, 0), (3, 3), (1, 513)))
-"""Query tiles that several CTAs have parts of, by stream-K, and others."""
 CROWD: Final = Call(tuple((1, 40 + 9 * (n % 30)) for n in range(70)))
 """More sequences than a warp has lanes."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
@@ -213,7 +211,9 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
     "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
-    "1q-stream-k": probe("stream_k ragged page64 causal sink", 64, CUT, CROWD, heads=4, kv_heads=2),
+    "1q-stream-k": probe(
+        "stream_k ragged page64 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2
+    ),
     "1q-stream-k-dense": probe(
         "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),))
     ),

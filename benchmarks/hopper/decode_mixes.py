@@ -14,22 +14,22 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import log2
 from typing import Any, Final
 
 import torch
 
 import fa4_cute
+from benchmarks.hopper.decode_variants import compile_all
 from benchmarks.hopper.times.timing import Flush, measured
-from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.described import described
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.specify import combine_spec
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.host.compile import cache
 from fa4_cute.plan.facts.hardware import SM90A
-from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
-from fa4_cute.plan.spec.variant import Scheduler
 
 ROUNDS: Final = 25
 CHOSEN: Final = "chosen for all"
@@ -70,12 +70,12 @@ class Mix:
         """Element type of q, k and v."""
         return torch.float8_e4m3fn if self.dtype == "fp8_e4m3" else torch.bfloat16
 
-    def problem(self, **features: Any) -> Problem:
-        """Return the problem as the host sees it."""
-        known = Features(used_k=True, page_size=self.page, **features)
-        return Problem(
-            self.dtype, len(self.keys), 1, self.room, self.heads, self.heads_kv, self.head_dim,
-            self.head_dim, causal=True, features=known, arch=SM90A,
+    def problem(self, **options: Any) -> Problem:
+        """Return the problem as the host sees it, with ``options`` of the call."""
+        return described(
+            dtype=self.dtype, batch=len(self.keys), seqlen_k=self.room, heads_q=self.heads,
+            heads_k=self.heads_kv, head_dim=self.head_dim, causal=True, arch=SM90A, used_k=True,
+            page_size=self.page, **options,
         )  # fmt: skip
 
 
@@ -118,22 +118,9 @@ TRIALS: Final[dict[str, dict[str, Any]]] = {
 
 def chosen(mix: Mix) -> Iterator[tuple[str, Choice, CombineSpec]]:
     """Yield each call's name, its kernel, and what combines its splits, if there are any."""
-    schedulers = {"tile": Scheduler.TILE, "stream_k": Scheduler.STREAM_K}
     for name, options in TRIALS.items():
-        features = dict(options)
-        if "scheduler" in features:
-            features["scheduler"] = schedulers[features["scheduler"]]
-        problem = mix.problem(**features)
+        problem = mix.problem(**options)
         yield name, require(choose(problem)), combine_spec(problem)
-
-
-def compile_all() -> int:
-    """Compile the kernels of all calls; return how many there are."""
-    found: set[AttentionSpec | CombineSpec] = set()
-    for mix in MIXES:
-        for _, choice, combine in chosen(mix):
-            found |= {choice.spec, combine} if choice.spec.variant.is_combined else {choice.spec}
-    return len({cache.compiled(spec).kernel_name for spec in found})
 
 
 def calls_of(mix: Mix) -> dict[str, Callable[[], torch.Tensor]]:
@@ -175,7 +162,8 @@ def line(mix: Mix, flush: Flush) -> str:
 def main(command: str) -> None:
     """Compile, or run and print a line per mix."""
     if command == "compile":
-        print(f"{compile_all()} kernels are in {cache.cache_info().directory}")
+        count = compile_all(chain.from_iterable(map(chosen, MIXES)))
+        print(f"{count} kernels are in {cache.cache_info().directory}")
         return
     flush = Flush(cold=True)
     print(torch.cuda.get_device_name(), *TRIALS, "ratio", "GB/s", sep=" | ")

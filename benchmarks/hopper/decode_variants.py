@@ -10,8 +10,9 @@ of results; the figures are GB/s.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import torch
@@ -62,12 +63,11 @@ def chosen(problem: Problem) -> Iterator[tuple[str, Choice, CombineSpec]]:
         yield name, trial.chosen(asked.problem), combine_spec(asked.problem)
 
 
-def compile_all() -> int:
-    """Compile the kernels of all variants; return how many there are."""
+def compile_all(calls: Iterable[tuple[str, Choice, CombineSpec]]) -> int:
+    """Compile the kernels of ``calls``, as ``chosen`` yields them; return how many there are."""
     found: set[AttentionSpec | CombineSpec] = set()
-    for problem in PROBLEMS:
-        for _, choice, combine in chosen(problem):
-            found |= {choice.spec, combine} if choice.spec.variant.is_split else {choice.spec}
+    for _, choice, combine in calls:
+        found |= {choice.spec, combine} if choice.spec.variant.is_combined else {choice.spec}
     return len({cache.compiled(spec).kernel_name for spec in found})
 
 
@@ -104,7 +104,8 @@ def _within(trial: Trial, call: Callable[[], Any]) -> Any:
 def main(command: str) -> None:
     """Compile, or run and print a line per problem and variant."""
     if command == "compile":
-        print(f"{compile_all()} kernels are in {cache.cache_info().directory}")
+        count = compile_all(chain.from_iterable(map(chosen, PROBLEMS)))
+        print(f"{count} kernels are in {cache.cache_info().directory}")
         return
     flush = Flush(cold=True)
     print(torch.cuda.get_device_name(), f"a copy moves {copy_rate(flush, ROUNDS):.0f} GB/s")

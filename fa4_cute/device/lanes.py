@@ -1,4 +1,4 @@
-"""Which row of a tile, and which lanes of Tensor Memory, a thread owns."""
+"""Which row of a tile, and which lanes of Tensor Memory, a thread owns; how lanes meet."""
 
 from cutlass import Int32
 
@@ -9,6 +9,9 @@ from ..plan.facts.hardware import (
     WARPS_PER_GROUP,
 )
 from . import ids
+
+LANE_DISTANCES = (1, 2, 4, 8, 16)
+"""Of the lanes that meet, step by step, until what one holds has reached all of a warp."""
 
 
 def row_in_group() -> Int32:

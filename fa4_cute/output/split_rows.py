@@ -15,6 +15,7 @@ import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
 from ..device import ids
+from ..device.lanes import LANE_DISTANCES
 from ..device.math.arith import exp2_hardware, log2_hardware, max2, pack16, reciprocal
 from ..device.math.fragment import from_lane, neighbour
 from ..device.memory import gmem
@@ -25,8 +26,6 @@ from ..plan.spec.combine_spec import COLUMNS_PER_LANE, FIRST, CombineSpec
 
 LOWEST = -MAX_FLOAT32
 """Stands for the maximum of no splits: finite, so that differences are never NaN."""
-LANE_DISTANCES = (1, 2, 4, 8, 16)
-"""Which lanes meet, step by step, until all have what all hold together."""
 
 
 def weighed(

@@ -11,6 +11,7 @@ import cutlass
 from cutlass import Boolean, Int32, Uint32, cute
 
 from ..device import ids
+from ..device.lanes import LANE_DISTANCES
 from ..device.math.fragment import from_lane
 from ..device.memory import shared
 from ..device.registers import DEVICE
@@ -27,8 +28,6 @@ from ..plan.spec.attention_spec import AttentionSpec
 from .sequence import Arguments, decode_sequence
 from .tile import WorkTile, num_visited, scheduled_heads, visited_tiles, with_hidden
 
-LANE_STEPS = (1, 2, 4, 8, 16)
-"""Lanes whose sums are added, step by step, until each has that of all before it."""
 LOOKED_AT = 4
 """Sequences that a lane looks at together."""
 
@@ -213,7 +212,7 @@ def last_begun(start: Int32, own: Int32, place: Int32) -> Int32:
 def sum_of_lanes(own: Int32) -> Int32:
     """Return the sum of ``own`` of the lanes up to this one."""
     total = own
-    for step in LANE_STEPS:
+    for step in LANE_DISTANCES:
         other = Int32(cute.arch.shuffle_sync_up(total, step, mask_and_clamp=0))
         total = total + DEVICE.select(ids.lane_index() >= step, other, 0)
     return total

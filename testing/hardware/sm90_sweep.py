@@ -26,7 +26,7 @@ from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.variant import Partition
 from fa4_cute.score_mods import ScoreModifier
 from testing.arguments import Arguments, arguments
-from testing.cases import FP8, FP16, Case, dense
+from testing.cases import CUT, FP8, FP16, Case, dense
 from testing.reference.attention import Comparison, compare
 from testing.reference.fp8 import HOPPER_SUM_BITS, compare_fp8
 
@@ -46,7 +46,6 @@ SEQUENCES: Final = ((300, 700), (3, 133), (0, 20), (500, 17), (1000, 2000))
 """More than one CTA, fewer keys than queries, and no query at all."""
 STEPS: Final = ((1, 20000), (1, 9001), (3, 133), (0, 20), (9, 4000))
 """Steps of decoding, whose keys are split where the call leaves it open."""
-CUT: Final = ((3, 2300), (1, 130), (0, 20), (4, 1000), (2, 0), (3, 3), (1, 513))
 LONG: Final = ((1, 9000), (1, 70), (1, 2100), (1, 5))
 MANY: Final = tuple((1, 1 + 37 * n % 900) for n in range(1100))
 CASES: Final = (

@@ -15,15 +15,13 @@ from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
-from testing.cases import BF16, FP8, Case, Lengths
+from testing.cases import BF16, CUT, FP8, Case, Lengths
 from testing.runner import call, check, checked, run, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules
 from tests.kernel.random_cases import also
 
 pytestmark = pytest.mark.slow
 
-MIXED: Lengths = ((3, 2300), (1, 130), (0, 20), (4, 1000), (2, 0), (3, 3), (1, 513))
-"""Cut once or twice, whole, without a query, without a key."""
 LONG: Lengths = ((1, 5000), (1, 70), (1, 200))
 """One query tile has several stretches for itself."""
 MANY: Lengths = tuple((1, 40 + 9 * (n % 30)) for n in range(70))
@@ -31,7 +29,7 @@ MANY: Lengths = tuple((1, 40 + 9 * (n % 30)) for n in range(70))
 HOPPER: dict[str, Any] = {"arch": SM90A}
 
 
-def streamed(features: str, head_dim: int = 128, lengths: Lengths = MIXED, **more: Any) -> Case:
+def streamed(features: str, head_dim: int = 128, lengths: Lengths = CUT, **more: Any) -> Case:
     given: dict[str, Any] = {"heads": 8, "kv_heads": 2, "dtype": BF16, **more}
     return Case(frozenset({"stream_k", *features.split()}), head_dim, lengths=lengths, **given)
 
