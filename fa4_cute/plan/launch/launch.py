@@ -118,7 +118,7 @@ def plan_launch(
         scalars |= {"num_sequences": sizes.batch, FIRST_STEP: first_step(sizes.batch)}
     if spec.variant.streams_keys:
         scalars |= {"num_sequences": sizes.batch}
-        blocks = (ctas_of_line(spec, sizes, num_sms), 1, 1)
+        blocks = (stretches_of_line(spec, sizes, num_sms) * spec.config.cta_group(), 1, 1)
     elif spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
@@ -126,8 +126,9 @@ def plan_launch(
         scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
         if spec.variant.keeps_short:
             scalars[KEPT] = _kept(spec, sizes, math.prod(counts))
-        pairs_or_ctas = max(1, num_ctas // spec.config.cta_group())
-        started = num_work if spec.variant.is_dynamic else min(num_work, pairs_or_ctas)
+        started = num_work
+        if not spec.variant.is_dynamic:
+            started = min(num_work, _most_at_once(spec, num_sms))
         blocks = (started * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
         grid=blocks,
@@ -154,16 +155,24 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     return fewer * counted <= each and counted * MAX_SPLITS <= MAX_GRID_X
 
 
-def ctas_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
-    """Return the CTAs of a stream-K launch: as many as run at once, where keys may be that many."""
-    return num_ctas_of(most_places(spec, sizes), num_sms * spec.schedule.ctas_per_sm)
+def stretches_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
+    """Return the stretches of a stream-K launch, one for a CTA or pair: as many as run at once,
+    where keys may be that many."""
+    return num_ctas_of(most_places(spec, sizes), _most_at_once(spec, num_sms), spec.start_tiles)
+
+
+def _most_at_once(spec: AttentionSpec, num_sms: int) -> int:
+    """Return how many CTAs or pairs run at once; one is started however few SMs there are."""
+    return max(1, num_sms * spec.schedule.ctas_per_sm // spec.config.cta_group())
 
 
 def most_places(spec: AttentionSpec, sizes: AttentionSizes) -> int:
     """Return the places of a stream-K launch where all sequences have as many keys as the longest
     may have."""
-    tiles = math.prod(sizes.blocks(TileShape.of(spec.config)))
-    return tiles * int(places_of_tile(ceil_div(sizes.seqlen_k, spec.config.BN)))
+    shape = TileShape.of(spec.config)
+    tiles = math.prod(sizes.blocks(shape)) // shape.cluster_size
+    key_tiles = ceil_div(sizes.seqlen_k, spec.config.BN)
+    return tiles * int(places_of_tile(key_tiles, spec.start_tiles))
 
 
 class Workspace(NamedTuple):
@@ -172,7 +181,8 @@ class Workspace(NamedTuple):
     Attributes:
         parts: partial results of so many splits, or parts of query tiles, are kept.
         rows: of each.
-        counters: one for every query tile whose last CTA joins them.
+        counters: one for every CTA of a query tile whose last CTA, or those of whose last pair,
+            join them.
     """
 
     parts: int = 0
@@ -188,10 +198,12 @@ class Workspace(NamedTuple):
         if not variant.is_split:
             return cls()
         by_rows = variant.by_rows
-        tiles = math.prod(sizes.blocks(TileShape.of(spec.config), by_rows=by_rows))
-        counters = tiles if variant.last_joins else 0
+        shape = TileShape.of(spec.config)
+        ctas = math.prod(sizes.blocks(shape, by_rows=by_rows))
+        counters = ctas if variant.last_joins else 0
         if variant.streams_keys:
-            parts = num_parts_of(tiles, ctas_of_line(spec, sizes, num_sms))
+            stretches = stretches_of_line(spec, sizes, num_sms)
+            parts = num_parts_of(ctas // shape.cluster_size, stretches)
             return cls(parts, sizes.seqlen_q * spec.rows_per_position, counters)
         return cls(num_splits, sizes.num_queries * sizes.num_q_heads, counters)
 
