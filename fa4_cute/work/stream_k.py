@@ -144,38 +144,55 @@ def find_stretch(
     one another, and only those of the lane in which the stretch begins are looked at one by one.
     """
     count, lane = args.extras.num_sequences, ids.lane_index()
-    each, first, before, places = Int32(1), Int32(0), Int32(0), Int32(0)
+    usual = places_of_sequence(spec, args, Int32(0))
+    each, first, before, places, stretch = Int32(1), Int32(0), Int32(0), Int32(0), Int32(0)
     if count > WARP_THREADS:
         each = Int32((Uint32(count) + (WARP_THREADS - 1)) // WARP_THREADS)
-        own = places_of_lane(spec, args, each)
+        own, differ = places_of_lane(spec, args, each, usual)
         end = sum_of_lanes(own)
         places = from_lane(end, WARP_THREADS - 1)
-        begin = first_place(places_of_stretch(places, ids.grid_size_x(), DEVICE))
-        begun = last_begun(end - own, own, begin)
+        stretch = stretch_in_line(places, usual, differ)
+        begun = last_begun(end - own, own, first_place(stretch))
         first, before = begun * each, from_lane(end - own, begun)
-    own = places_of_heads(spec, args, first + lane)
+    own, differ = places_of_heads(spec, args, first + lane, usual)
     end = before + sum_of_lanes(own)
     if count <= WARP_THREADS:
         places = from_lane(end, WARP_THREADS - 1)
-    stretch = places_of_stretch(places, ids.grid_size_x(), DEVICE)
+        stretch = stretch_in_line(places, usual, differ)
     begin = first_place(stretch)
     for _step in cutlass.range(WARP_THREADS, each, WARP_THREADS, unroll=1):
         # More than 1,024 sequences: those of a lane are more than a warp looks at together.
         if from_lane(end, WARP_THREADS - 1) <= begin:
             first, before = first + WARP_THREADS, from_lane(end, WARP_THREADS - 1)
-            own = places_of_heads(spec, args, first + lane)
+            own, differ = places_of_heads(spec, args, first + lane, usual)
             end = before + sum_of_lanes(own)
     begun = last_begun(end - own, own, begin)
     return (places, stretch), first + begun, from_lane(end - own, begun)
 
 
+def stretch_in_line(places: Int32, usual: Int32, differ: Int32) -> Int32:
+    """Return the places of a stretch of a line of so many. Whole warps.
+
+    Args:
+        places: of the line. usual: of a query tile of the first sequence.
+        differ: not 0 where a sequence that the lane looked at has another number.
+    """
+    some_differ = barriers.any_in_warp(differ != 0)
+    alike = DEVICE.select(some_differ, 0, usual)
+    return Int32(places_of_stretch(places, ids.grid_size_x(), DEVICE, alike=alike))
+
+
 @cute.jit
-def places_of_lane(spec: cutlass.Constexpr, args: cutlass.Constexpr, each: Int32) -> Int32:
-    """Return the places of ``each`` sequences that follow one another, the lane's."""
-    places, first = Int32(0), ids.lane_index() * each
+def places_of_lane(
+    spec: cutlass.Constexpr, args: cutlass.Constexpr, each: Int32, usual: Int32
+) -> tuple[Int32, Int32]:
+    """Return the places of ``each`` sequences that follow one another, the lane's, and whether some
+    differ from the ``usual`` ones."""
+    places, differ, first = Int32(0), Int32(0), ids.lane_index() * each
     for i in cutlass.range(0, each, unroll=LOOKED_AT):
-        places = places + places_of_heads(spec, args, first + i)
-    return places
+        own, differs = places_of_heads(spec, args, first + i, usual)
+        places, differ = places + own, differ | differs
+    return places, differ
 
 
 def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> Int32:
@@ -185,11 +202,15 @@ def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> I
     return places_of_tile(num_visited(spec, sequence, Int32(0), key_tiles), DEVICE)
 
 
-def places_of_heads(spec: AttentionSpec, args: Arguments, number: Int32) -> Int32:
-    """Return those of all heads of a sequence; 0 where there is none of that number."""
-    places = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
-    places = places * scheduled_heads(spec, args.num_q_heads)
-    return DEVICE.select(number < args.extras.num_sequences, places, 0)
+def places_of_heads(
+    spec: AttentionSpec, args: Arguments, number: Int32, usual: Int32
+) -> tuple[Int32, Int32]:
+    """Return the places of all heads of a sequence, and what those of one differ by from ``usual``;
+    both 0 where there is none of that number."""
+    own = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
+    exists = number < args.extras.num_sequences
+    places = own * scheduled_heads(spec, args.num_q_heads)
+    return DEVICE.select(exists, places, 0), DEVICE.select(exists, own ^ usual, 0)
 
 
 def last_sequence(args: Arguments) -> Int32:

@@ -156,7 +156,10 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
 
 def ctas_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
     """Return the CTAs of a stream-K launch: as many as run at once, where keys may be that many."""
-    return num_ctas_of(most_places(spec, sizes), num_sms * spec.schedule.ctas_per_sm)
+    places, per_sm = most_places(spec, sizes), spec.schedule.ctas_per_sm
+    if not spec.may_read_alone:
+        return num_ctas_of(places, num_sms * per_sm)
+    return num_ctas_of(places, num_sms, per_sm)
 
 
 def most_places(spec: AttentionSpec, sizes: AttentionSizes) -> int:

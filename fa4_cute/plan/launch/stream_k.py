@@ -11,6 +11,9 @@ The start of a query tile, with its end, costs as much as some key tiles, and co
 places in front of them. A query tile belongs to the CTAs in whose stretches its key tiles lie; one
 without key tiles has one place all the same, so that somebody writes its rows.
 
+Where all query tiles have as many key tiles, as samples of one prompt have, a stretch of whole ones
+needs no joining, and is taken if it is little longer.
+
 Parts of query tiles are numbered by CTA and query tile together: from one part to the next in the
 line one of the two goes up by one, so that no two have one number, and those of a query tile follow
 one another. It is where a part's results are kept.
@@ -34,6 +37,12 @@ MAX_PLACES: Final = 2**30
 """Places of a line at most: the end of the last stretch is a signed 32-bit number, too."""
 LEAST_PLACES: Final = 4 * START_TILES
 """Places of a stretch at least: with fewer, to join parts takes longer than to read keys."""
+ALONE_PLACES: Final = 128
+"""Places of an SM up to which one CTA takes them all, where two would fit: starts and ends of more
+parts cost more than they hide (measured on an H200: ``docs/experiments.md``)."""
+LONGER: Final = 5
+"""A stretch of whole query tiles may be longer by one part in so many: memory is the limit, and the
+SMs that have one saturate it as well."""
 
 
 def places_of_tile(key_tiles: Any, ops: Arithmetic = HOST) -> Any:
@@ -41,13 +50,24 @@ def places_of_tile(key_tiles: Any, ops: Arithmetic = HOST) -> Any:
     return ops.maximum(key_tiles, 1) + START_TILES
 
 
-def places_of_stretch(places: Any, num_ctas: Any, ops: Arithmetic = HOST) -> Any:
-    """Return the places of a stretch, in a line of ``places``."""
-    return ops.maximum((places + (num_ctas - 1)) // num_ctas, LEAST_PLACES)
+def places_of_stretch(
+    places: Any, num_ctas: Any, ops: Arithmetic = HOST, *, alike: Any = 0
+) -> Any:
+    """Return the places of a stretch, in a line of ``places``.
+
+    ``alike``: places of every query tile; 0 where they differ.
+    """
+    stretch = ops.maximum((places + (num_ctas - 1)) // num_ctas, LEAST_PLACES)
+    num_tiles = places // ops.maximum(alike, 1)
+    whole = (num_tiles + (num_ctas - 1)) // num_ctas * alike
+    is_longer = whole - stretch > stretch // LONGER
+    return ops.select(is_longer, stretch, ops.select(alike > 0, whole, stretch))
 
 
-def num_ctas_of(places: int, most: int) -> int:
-    """Return how many CTAs a line of so many places may need, of ``most`` that run at once."""
+def num_ctas_of(places: int, num_sms: int, per_sm: int = 1) -> int:
+    """Return how many CTAs a line of so many places may need, of ``per_sm`` that an SM has room
+    for."""
+    most = num_sms if places <= num_sms * ALONE_PLACES else num_sms * per_sm
     return min(most, ceil_div(places, LEAST_PLACES))
 
 
@@ -112,6 +132,7 @@ def tiles_of_lengths(
     """
     counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]
     places = [int(places_of_tile(count)) for count in counts]
-    stretch = int(places_of_stretch(sum(places), num_ctas))
+    alike = places[0] if len(set(places)) == 1 else 0
+    stretch = int(places_of_stretch(sum(places), num_ctas, alike=alike))
     starts = accumulate(places, initial=0)
     return [TileInLine(start, n, stretch) for start, n in zip(starts, counts, strict=False)]

@@ -218,6 +218,11 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def may_read_alone(self) -> bool:
+        """Whether one CTA of an SM reads as fast as all that it has room for."""
+        return True
+
+    @property
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 
