@@ -66,12 +66,12 @@ class Stretch:
     @property
     def tile(self) -> TilePlace:
         """The query tile that the warp is at."""
-        return TilePlace(*shared.load_b32x2(self._pair(ids.warp_index())))
+        return TilePlace(*shared.load_vector(self._pair(ids.warp_index()), 2, Int32))
 
     @property
     def line(self) -> tuple[Int32, Int32]:
         """Places of the line, and of every stretch."""
-        places, stretch = shared.load_b32x2(self._pair(MAX_WARPS))
+        places, stretch = shared.load_vector(self._pair(MAX_WARPS), 2, Int32)
         return places, stretch
 
     def _pair(self, index: Int32 | int) -> Int32:
