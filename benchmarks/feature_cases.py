@@ -50,6 +50,8 @@ CASES = (
     *_cases(128, ("ragged last causal sink", "page64 window last"), SHORT, num_qo=1),
     *_cases(128, ("ragged page64 stream_k causal sink", "cache window stream_k"), CUT, num_qo=1),
     *_cases(128, ("ragged page64 stream_k causal",), CUT, **HOPPER),
+    *_cases(256, ("ragged page64 stream_k causal sink",), CUT),
+    *_cases(512, ("cache window stream_k",), CUT),
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(256, (*PERSISTENT, *DYNAMIC), LONG),

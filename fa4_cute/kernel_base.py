@@ -195,4 +195,4 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
     def deallocate(self, ctx: Context) -> None:
         """Free Tensor Memory where there is some. One warp."""
         if self.columns is not None and isinstance(ctx, TmemContext):
-            tmem.dealloc(ctx.tmem, self.columns.alloc_columns, self.config.cta_group())
+            tmem.dealloc(ctx.allocated(), self.columns.alloc_columns, self.config.cta_group())

@@ -178,6 +178,7 @@ class Depth512AttentionSMem(SharedMemory):
         q_scale_smem         q_scale       one per softmax thread (scales per token only)
         k_scale_smem         k_scale       2 x BN
         answer_smem          answer        16 bytes with a dynamic scheduler
+        stretch_smem         stretch       17 pairs of words with stream-K
         mbar_base            mbarriers     8 bytes each (Depth512MBars)
         tmem_addr_ptr        TMEM address  one uint32
     """

@@ -162,6 +162,7 @@ SCHEDULERS = frozenset({"persistent", "dynamic", "stream_k"})
 
 
 LARGEST_IN_CLUSTER = 192
+"""Head dim up to which a cluster shares keys, or the last CTA of a query tile joins its splits."""
 BESIDE_ROPE = (64, 128)
 """Head dims that columns of a type of their own can follow: whole chunks of swizzled columns."""
 
@@ -190,7 +191,8 @@ def is_possible(
     if arch == SM90A and chosen & NOT_ON_HOPPER:
         return False
     if of_one_tile := chosen & {"cluster", "last", "stream_k"}:
-        serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
+        fits = head_dim <= LARGEST_IN_CLUSTER or of_one_tile == {"stream_k"}
+        serves = num_qo != 2 and not pair_cta and fits
         if not serves or len(of_one_tile | chosen & {"split", *SCHEDULERS}) > 1:
             return False
     if len(chosen & SCHEDULERS) > 1:

@@ -174,6 +174,13 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,
     ),
+    "depth512 d256 stream-K page64": pair(
+        BF16, 256, mask=CAUSAL, page_size=64, used_k=True, **STREAM_K
+    ),
+    "depth512 d512 stream-K ragged sink": pair(
+        BF16, 512, mask=WINDOW, page_size=16, sink=True, return_lse=True, **PAGED, **STREAM_K
+    ),
+    "depth512 d512 fp8 stream-K": pair(FP8, 512, used_k=True, **STREAM_K),
     "depth512 d512 fp8": pair(FP8, 512, mask=CAUSAL),
     "depth512 d256 fp8 tokens": pair(FP8, 256, mask=CAUSAL, return_lse=True, **TOKENS),
     "depth512 d512 fp8 tokens persistent": pair(FP8, 512, **TOKENS, **PERSISTENT),

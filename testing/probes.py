@@ -231,10 +231,17 @@ PROBES: Final[dict[str, Probe]] = {
     "d256-persistent": probe("persistent ragged causal", 256, MANY, SOME),
     "d256-rounds": probe("persistent causal", 256, ROUNDS, heads=4, kv_heads=2),
     "d256-fp8-persistent": probe("fp8 persistent ragged", 256, NARROW, STAGED_256),
+    "d256-stream-k": probe(
+        "stream_k ragged page64 causal sink", 256, Call(CUT), CROWD, heads=4, kv_heads=2
+    ),
+    "d256-stream-k-dense": probe(
+        "stream_k causal", 256, Call(((200, 2300),) * 2, scale=SHARP), heads=1
+    ),
     "d256-split": probe("split ragged sink", 256, NARROW, SOME),
     "d512": probe("causal", 512, *DENSE, *LONG),
     "d512-fp8": probe("fp8 ragged", 512, NARROW),
     "d512-tokens": probe("tokens", 512, *DENSE),
+    "d512-stream-k": probe("stream_k ragged causal", 512, Call(CUT)),
     "d512-rounds": probe("persistent", 512, ROUNDS),
     "d512-persistent": probe("persistent ragged sink", 512, NARROW, SOME),
 }

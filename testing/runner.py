@@ -20,7 +20,9 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run import calls, compute, simulator
 from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from sm100sim.options import Check
 from testing.arguments import Arguments, arguments
 from testing.cases import FP8, Case
@@ -30,6 +32,8 @@ from testing.reference.fp8 import compare_fp8
 Rewrite = Callable[[str], str]
 SMS = 3
 """SMs of the device, so that a persistent CTA takes several query tiles."""
+SMS_OF_PAIRS = 2 * SMS
+"""SMs of it where pairs of CTAs take parts of query tiles: as many pairs."""
 CHECKS = Check.ALL | Check.TO_THE_LETTER
 """The package's kernels keep to the letter of the ISA."""
 
@@ -88,16 +92,23 @@ def launches(
         yield reports
 
 
+def sms_of(given: Arguments) -> int:
+    """Return how many SMs the device has on which a call is made."""
+    in_pairs = given.q.shape[-1] >= SMALLEST_DEPTH and given.options.get("arch") != SM90A
+    streams = given.options.get("scheduler") == "stream_k"
+    return SMS_OF_PAIRS if in_pairs and streams else SMS
+
+
 def call(
     given: Arguments,
     *,
     rewrite: Rewrite = str,
-    num_sms: int = SMS,
+    num_sms: int | None = None,
     spec: AttentionSpec | None = None,
     artifact: CompiledArtifact | None = None,
     more: tuple[torch.Tensor, ...] = (),
 ) -> Outcome:
-    """Make the public call on a device of ``num_sms`` SMs.
+    """Make the public call on a device of ``num_sms`` SMs, by default :func:`sms_of`.
 
     Args:
         given: arguments of the call.
@@ -114,6 +125,7 @@ def call(
         fa4_cute.flash_attn_varlen if "cu_seqlens_q" in given.options else fa4_cute.flash_attn
     )
     choose = support.choose if spec is None else lambda problem: chosen(problem, spec)
+    num_sms = num_sms or sms_of(given)
     few = partial(pack_launch, num_sms=num_sms)
     compiled = cache.compiled if artifact is None else lambda _: artifact
     with (
@@ -132,7 +144,7 @@ def chosen(problem: Problem, spec: AttentionSpec) -> support.Choice:
     return replace(choice, spec=spec)
 
 
-def asked_by(case: Case, num_sms: int = SMS) -> tuple[Request, AttentionSpec]:
+def asked_by(case: Case, num_sms: int | None = None) -> tuple[Request, AttentionSpec]:
     """Return what the public call of a case would launch, and the kernel.
 
     Raises:

@@ -9,7 +9,7 @@ import torch
 from sm100sim.options import run_options
 from sm100sim.report import SimulationFault
 from testing.arguments import Arguments
-from testing.runner import CHECKS, SMS, Outcome, Rewrite, call
+from testing.runner import CHECKS, Outcome, Rewrite, call
 
 SCHEDULES: tuple[dict[str, Any], ...] = (
     {"mode": "late"},
@@ -23,7 +23,7 @@ IDLE = 1_000_000
 
 def objections(
     given: Arguments, rewrite: Rewrite = str, *, spec: Any = None, artifact: Any = None,
-    num_sms: int = SMS, **options: Any,
+    num_sms: int | None = None, **options: Any,
 ) -> list[str]:  # fmt: skip
     """Make a call under all checkers, in one random order by default; return what they say."""
     with run_options(checks=CHECKS, max_idle_instructions=IDLE, **(options or ONE_RANDOM)):
@@ -41,7 +41,7 @@ def check_schedules(
     *,
     spec: Any = None,
     schedules: tuple[dict[str, Any], ...] = SCHEDULES,
-    num_sms: int = SMS,
+    num_sms: int | None = None,
 ) -> Outcome:
     """Return the outcome of a call: clean and the same bits, whenever asynchronous work lands."""
     with run_options(mode="fast"):

@@ -46,7 +46,7 @@ def num_parts(ctx: AttentionContext) -> Int32 | int:
 def counter_address(ctx: AttentionContext, num_splits: Int32) -> Int64:
     """Return where the CTAs of the query tile are counted: in the order of the grid."""
     if ctx.spec.variant.streams_keys:
-        number = row_store.query_tile_number(ctx)
+        number = row_store.query_tile_number(ctx) * ctx.spec.cluster_size + ctx.slice_start(1)
         return gmem.word_address(ctx.args.extras.counters, number)
     block, head, batch = ids.block_index()
     tiles, heads = ids.grid_size_x() // num_splits, ids.grid_size_y()
@@ -74,7 +74,8 @@ def join_row(ctx: AttentionContext, index: Int32) -> None:
     place = PlacedRow(position, query_head(ctx, index))
     row = partial = row_store.query_row(ctx, place)
     if ctx.spec.variant.streams_keys:
-        partial, rows = row_store.first_row_of_part(ctx, 0) + index, row_store.rows_of_part(ctx)
+        partial = row_store.first_row_of_part(ctx, 0) + row_store.row_of_part(ctx, index)
+        rows = row_store.rows_of_part(ctx)
     else:
         rows = extras.partial_rows
     splits = Splits(

@@ -9,11 +9,12 @@ from typing import Protocol
 import cutlass
 from cutlass import Float32, Int32, Int64
 
-from ..device import ids
 from ..device.memory import gmem
 from ..plan.facts.dtypes import DType
+from ..plan.masks.masks import is_zero
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
+from ..work.stream_k import stretch_number
 from ..work.tile import scheduled_heads
 
 
@@ -122,7 +123,7 @@ def partial_row(ctx: AttentionContext, row: ThreadRow) -> Int64:
     With stream-K they are those of a part, and its rows follow.
     """
     if ctx.spec.variant.streams_keys:
-        return first_row_of_part(ctx, ctx.work.split) + row.index
+        return first_row_of_part(ctx, ctx.work.split) + row_of_part(ctx, row.index)
     return ctx.work.split * ctx.args.extras.partial_rows + query_row(ctx, row)
 
 
@@ -135,10 +136,16 @@ def query_tile_number(ctx: AttentionContext) -> Int32:
 def first_row_of_part(ctx: AttentionContext, split: Int32 | int) -> Int64:
     """Return the index of the first row of part ``split`` of the query tile in partial results.
 
-    Parts are numbered by CTA and query tile together (``plan.launch.stream_k``).
+    Parts are numbered by stretch and query tile together (``plan.launch.stream_k``).
     """
-    first_cta = ids.block_index()[0] - ctx.work.split
-    return Int64(first_cta + query_tile_number(ctx) + split) * rows_of_part(ctx)
+    first_stretch = stretch_number(ctx.spec) - ctx.work.split
+    return Int64(first_stretch + query_tile_number(ctx) + split) * rows_of_part(ctx)
+
+
+def row_of_part(ctx: AttentionContext, index: Int32) -> Int32:
+    """Return the number in a part of the CTA's row ``index``: a pair's have those of both CTAs."""
+    before = ctx.slice_start(ctx.spec.tile_positions * ctx.spec.rows_per_position)
+    return index if is_zero(before) else before + index
 
 
 def rows_of_part(ctx: AttentionContext) -> Int64:

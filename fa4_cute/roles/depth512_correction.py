@@ -76,12 +76,12 @@ def correct_work(ctx: Depth512Context) -> None:
     """Correct the output of one query tile: one step fewer than there are key tiles."""
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        if cutlass.const_expr(not ctx.spec.writes_rows):
+        if cutlass.const_expr(not ctx.spec.correction_writes):
             wait_until_stored(ctx, (ONLY_CHAIN,))
         release_first_tile(ctx)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             correct_tile(ctx, tile)
-    if cutlass.const_expr(ctx.spec.writes_rows):
+    if cutlass.const_expr(ctx.spec.correction_writes):
         write_work(ctx)
 
 

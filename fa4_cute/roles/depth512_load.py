@@ -111,6 +111,7 @@ class Depth512Loader:
             self.query_stage(place, qk_stage)
             load_slice(ctx, key_slice(ctx, qk_stage), Int32(0), place)
             state = state.step()
+        fill_scale_buffer(ctx, Int32(0))
         return state
 
     def values(self, state: RingState, tile: Int32) -> RingState:

@@ -25,8 +25,9 @@ from ..device.sync import barriers
 from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.depth512 import write_output
+from ..output.last import join_if_last
 from ..output.row_result import RowResult, write_log_sum_exp
-from ..plan.barriers.named import EXCHANGE
+from ..plan.barriers.named import EXCHANGE, PARTS
 from ..plan.compute.depth512_lanes import first_key
 from ..plan.facts.hardware import UNIT_BYTES
 from ..work.depth512 import (
@@ -198,17 +199,19 @@ def softmax_work(ctx: Depth512Context) -> None:
         wait_for_factor_read(ctx, num_tiles - 1)
     if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, row, row_sum, lambda mine, other: mine + other)
-    if cutlass.const_expr(ctx.spec.writes_rows):
+    if cutlass.const_expr(ctx.spec.correction_writes):
         publish_factor(ctx, row, row_sum, num_tiles)
     ctx = ctx.decode_again()
     row = Depth512Row(ctx)
     result = RowResult.of(ctx, row, row_max, row_sum)
     write_log_sum_exp_once(ctx, row, result)
-    if cutlass.const_expr(ctx.spec.writes_rows):
+    if cutlass.const_expr(ctx.spec.correction_writes):
         # The next query tile writes the slot again.
         wait_for_factor_read(ctx, num_tiles)
     else:
         write_output(ctx, row, result)
+        if cutlass.const_expr(ctx.spec.variant.last_joins):
+            join_if_last(ctx, PARTS)
         say_stored(ctx, ONLY_CHAIN)
 
 

@@ -147,6 +147,10 @@ class TmemContext(AttentionContext):
     def columns(self) -> TmemMap:
         """Named columns of Tensor Memory."""
 
+    def allocated(self) -> Int32:
+        """Return the address of the CTA's Tensor Memory."""
+        return self.tmem
+
 
 @dataclass(frozen=True)
 class KernelContext(TmemContext):

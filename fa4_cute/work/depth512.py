@@ -14,7 +14,8 @@ from cutlass import Float32, Int32
 from ..device import ids
 from ..device.lanes import row_in_group
 from ..device.math.arith import opaque
-from ..pipelines import Depth512MBars, RingState
+from ..device.memory import shared
+from ..pipelines import Depth512MBars, PairBarriers, RingState
 from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.memory.tmem import Depth512Tmem
@@ -52,15 +53,27 @@ class Depth512Context(InPair):
         """One chain, which takes every key tile."""
         return OneChain()
 
-    def at(self, index: Int32, progress: Progress) -> Self:
+    def at(self, index: Int32 | None, progress: Progress) -> Self:
         """Return the context of work ``index`` of a persistent CTA.
 
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
+        With stream-K those of Tensor Memory and of the leader's barriers are.
         """
+        if self.spec.variant.streams_keys:
+            barriers = PairBarriers.at(self.smem.mbar_base())
+            own = replace(self, tmem=self.allocated(), barriers=barriers)
+            return super(Depth512Context, own).at(index, progress)
         smem = self.smem.with_base(opaque(self.smem.base))
         own = replace(self, smem=smem, rank=opaque(self.rank))
         return super(Depth512Context, own).at(index, progress)
+
+    def allocated(self) -> Int32:
+        """Return the address of the CTA's Tensor Memory, with stream-K from its own place in shared
+        memory: until the CTA leaves nothing else is written there."""
+        if self.spec.variant.streams_keys:
+            return shared.load_b32(self.smem.tmem_addr_ptr())
+        return super().allocated()
 
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the first qk stage of the work's K uses."""
@@ -74,7 +87,7 @@ class Depth512Context(InPair):
         Where the correction role writes O, the row sum follows a query tile's factors, as if for
         one key tile more.
         """
-        if self.spec.writes_rows:
+        if self.spec.correction_writes:
             return counted(tile - 1, self.progress.steps_of(chain))
         return super().factor_step(chain, tile)
 

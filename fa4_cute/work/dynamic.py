@@ -11,7 +11,8 @@ from ..device import ids
 from ..device.sync import barriers, launch_control
 from ..plan.barriers.answers import ASKED_AHEAD
 from ..plan.barriers.sm90_mbars import SM90MBarsLayout
-from .context import AttentionContext, TmemContext
+from .context import TmemContext
+from .tile import in_clusters
 
 
 @cute.jit
@@ -29,7 +30,7 @@ def next_work(
     barriers.warp_barrier()
     if cutlass.const_expr(lets_ask):
         let_ask(ctx)
-    return Int32(cutlass.select_(is_left, in_clusters(ctx, block), Int32(-1)))
+    return Int32(cutlass.select_(is_left, in_clusters(ctx.spec, block), Int32(-1)))
 
 
 @cute.jit
@@ -62,9 +63,3 @@ def let_ask_ahead(ctx: TmemContext, tile: Int32) -> None:
     if cutlass.const_expr(ctx.spec.variant.is_dynamic):
         if tile == cutlass.max(ctx.work.num_key_tiles - ASKED_AHEAD, 0):
             let_ask(ctx)
-
-
-def in_clusters(ctx: AttentionContext, ctas: Int32) -> Int32:
-    """Return a number or count of CTAs along x as one of the clusters that they make up."""
-    size = ctx.spec.cluster_size
-    return ctas if size == 1 else ctas // size

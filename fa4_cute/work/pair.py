@@ -15,6 +15,7 @@ from ..pipelines import PairBarriers
 from ..plan.spec.attention_spec import AttentionSpec
 from .context import KernelContext, TmemContext
 from .sequence import Arguments
+from .stream_k import work_in_line
 from .tile import (
     WorkTile,
     place_in_section,
@@ -34,7 +35,10 @@ class InPair(TmemContext):
 
     def decoded(self) -> Self:
         """Return the same context with the work tile of the CTA."""
-        work = decode_pair_work(self.spec, self.args, self.rank, self.index)
+        if not self.spec.variant.streams_keys:
+            work = decode_pair_work(self.spec, self.args, self.rank, self.index)
+        else:
+            work = of_rank(self.spec, work_in_line(self.spec, self.args, self.stretch), self.rank)
         return replace(self, work=work)
 
     def slice_start(self, size: int) -> Int32:
@@ -54,12 +58,16 @@ def decode_pair_work(
 
     With causal masks the longest tiles come first.
     """
-    config = spec.config
     if spec.variant.by_rows:
         work = work_by_rows(spec, args, index)
     else:
         work = work_in_turn(spec, args, index)
-    return replace(work, position=work.position + rank * config.BM_eff())
+    return of_rank(spec, work, rank)
+
+
+def of_rank(spec: AttentionSpec, work: WorkTile, rank: Int32) -> WorkTile:
+    """Return the tile of a pair with the rows of its CTA ``rank``."""
+    return replace(work, position=work.position + rank * spec.config.BM_eff())
 
 
 def work_in_turn(spec: AttentionSpec, args: Arguments, index: Int32 | None) -> WorkTile:

@@ -9,8 +9,8 @@ Where the schedule goes head by head, a head's query tiles are long and short, a
 multiple of their number: every other round goes backwards (``c``, ``2 n - 1 - c``, ``2 n + c``),
 so that who had a long one has a short one next.
 
-With stream-K a CTA takes parts of query tiles that follow one another in a line of all key tiles
-(``work.stream_k``).
+With stream-K a CTA or pair takes parts of query tiles that follow one another in a line of all key
+tiles (``work.stream_k``).
 
 With a dynamic scheduler a CTA begins with the work of its own block, and then takes over that of
 blocks that have not started (``work.dynamic``). Where O is computed changes no bit of it.
@@ -29,8 +29,9 @@ from cutlass import Int32, cute
 from ..device import ids
 from ..device.memory import tmem
 from .context import AttentionContext, TmemContext
-from .dynamic import in_clusters, next_work
+from .dynamic import next_work
 from .progress import Progress
+from .tile import in_clusters
 
 
 @cute.jit
@@ -43,7 +44,7 @@ def for_each_work(
     """
     progress = Progress.zero(ctx.order)
     if cutlass.const_expr(ctx.spec.variant.is_dynamic):
-        index = in_clusters(ctx, ids.block_index()[0])
+        index = in_clusters(ctx.spec, ids.block_index()[0])
         taken = Int32(0)
         while index >= 0:
             here = ctx.at(index, progress)
@@ -52,28 +53,28 @@ def for_each_work(
             index = next_work(ctx, taken, lets_ask=not loads)
             taken = taken + 1
     elif cutlass.const_expr(ctx.spec.variant.streams_keys):
-        while ctx.stretch.holds_tile():
+        while ctx.stretch.holds_tile(ctx.spec):
             here = ctx.at(None, progress)
             role(here)
             progress = progress.after(*here.work.counts)
             ctx.stretch.go_on(ctx.spec, ctx.args)
     elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
-        index = in_clusters(ctx, ids.block_index()[0])
+        index = in_clusters(ctx.spec, ids.block_index()[0])
         # Backwards from here; the next step, forwards again, makes it two rounds.
-        step = (in_clusters(ctx, ids.grid_size_x()) - index) * 2 - 1
+        step = (in_clusters(ctx.spec, ids.grid_size_x()) - index) * 2 - 1
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(*here.work.counts)
             index = index + step
-            step = in_clusters(ctx, ids.grid_size_x()) * 2 - step
+            step = in_clusters(ctx.spec, ids.grid_size_x()) * 2 - step
     elif cutlass.const_expr(ctx.spec.variant.is_persistent):
-        index = in_clusters(ctx, ids.block_index()[0])
+        index = in_clusters(ctx.spec, ids.block_index()[0])
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(*here.work.counts)
-            index = index + in_clusters(ctx, ids.grid_size_x())
+            index = index + in_clusters(ctx.spec, ids.grid_size_x())
     else:
         here = ctx.decoded()
         role(here)

@@ -1,5 +1,7 @@
 """Stream-K: which parts of query tiles a CTA takes, where all their key tiles lie in a line.
 
+The CTAs of a pair take the same: each finds it for itself, by the number of the pair.
+
 Before a CTA's roles begin, a warp finds where the line ends and which query tile the CTA's stretch
 begins in: its lanes look at 32 sequences at once. From there on every role goes from query tile to
 query tile, and asks for the lengths of the next sequence only (``plan.launch.stream_k``).
@@ -26,7 +28,14 @@ from ..plan.launch.stream_k import (
 )
 from ..plan.spec.attention_spec import AttentionSpec
 from .sequence import Arguments, decode_sequence
-from .tile import WorkTile, num_visited, scheduled_heads, visited_tiles, with_hidden
+from .tile import (
+    WorkTile,
+    in_clusters,
+    num_visited,
+    scheduled_heads,
+    visited_tiles,
+    with_hidden,
+)
 
 LOOKED_AT = 4
 """Sequences that a lane looks at together."""
@@ -92,10 +101,10 @@ class Stretch:
         shared.store_vector(self._pair(ids.warp_index()), [tile.number, tile.start])
         barriers.warp_barrier()
 
-    def holds_tile(self) -> Boolean:
+    def holds_tile(self, spec: AttentionSpec) -> Boolean:
         """Return whether the CTA has a part of the query tile that the warp is at."""
         (places, stretch), tile = self.line, self.tile
-        inside = may_begin(tile.start, ids.block_index()[0], stretch)
+        inside = may_begin(tile.start, stretch_number(spec), stretch, spec.start_tiles)
         return Boolean(inside & (tile.start < places))
 
 
@@ -108,7 +117,8 @@ def work_in_line(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> Work
     key_tiles = visited_tiles(spec, sequence, position, config.PairBM_eff())
     count = num_visited(spec, sequence, position, key_tiles)
     kv_head = head if config.fuse_gqa else head // config.group
-    part = TileInLine(tile.start, count, places).part(ids.block_index()[0], DEVICE)
+    in_line = TileInLine(tile.start, count, places, spec.start_tiles)
+    part = in_line.part(stretch_number(spec), DEVICE)
     work = WorkTile(position, head, kv_head, number, sequence, key_tiles, part.count)
     work = replace(work, first_tile=part.first, split=part.index, num_parts=part.num_parts)
     return with_hidden(spec, work)
@@ -127,7 +137,7 @@ def keep_stretch(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> None
     """
     line, sequence, start = find_stretch(spec, args)
     places = places_of_sequence(spec, args, DEVICE.minimum(sequence, last_sequence(args)))
-    begin = first_place(line[1])
+    begin = first_place(spec, line[1])
     head, _ = divided(begin - start, places)
     number = sequence * scheduled_heads(spec, args.num_q_heads) + head
     stretch.tell(line, TilePlace(number, start + head * places))
@@ -151,15 +161,15 @@ def find_stretch(
         own, differ = places_of_lane(spec, args, each, usual)
         end = sum_of_lanes(own)
         places = from_lane(end, WARP_THREADS - 1)
-        stretch = stretch_in_line(places, usual, differ)
-        begun = last_begun(end - own, own, first_place(stretch))
+        stretch = stretch_in_line(spec, places, usual, differ)
+        begun = last_begun(end - own, own, first_place(spec, stretch))
         first, before = begun * each, from_lane(end - own, begun)
     own, differ = places_of_heads(spec, args, first + lane, usual)
     end = before + sum_of_lanes(own)
     if count <= WARP_THREADS:
         places = from_lane(end, WARP_THREADS - 1)
-        stretch = stretch_in_line(places, usual, differ)
-    begin = first_place(stretch)
+        stretch = stretch_in_line(spec, places, usual, differ)
+    begin = first_place(spec, stretch)
     for _step in cutlass.range(WARP_THREADS, each, WARP_THREADS, unroll=1):
         # More than 1,024 sequences: those of a lane are more than a warp looks at together.
         if from_lane(end, WARP_THREADS - 1) <= begin:
@@ -170,16 +180,20 @@ def find_stretch(
     return (places, stretch), first + begun, from_lane(end - own, begun)
 
 
-def stretch_in_line(places: Int32, usual: Int32, differ: Int32) -> Int32:
-    """Return the places of a stretch of a line of so many. Whole warps.
+def stretch_in_line(spec: AttentionSpec, places: Int32, usual: Int32, differ: Int32) -> Int32:
+    """Return the places of a stretch of a line of so many: there is one for every CTA or pair.
+
+    Whole warps.
 
     Args:
-        places: of the line. usual: of a query tile of the first sequence.
+        spec: the static choices. places: of the line.
+        usual: places of a query tile of the first sequence.
         differ: not 0 where a sequence that the lane looked at has another number.
     """
     some_differ = barriers.any_in_warp(differ != 0)
     alike = DEVICE.select(some_differ, 0, usual)
-    return Int32(places_of_stretch(places, ids.grid_size_x(), DEVICE, alike=alike))
+    count = in_clusters(spec, ids.grid_size_x())
+    return Int32(places_of_stretch(places, count, spec.start_tiles, DEVICE, alike=alike))
 
 
 @cute.jit
@@ -199,7 +213,8 @@ def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> I
     """Return the places of each query tile of a sequence: one of every head."""
     sequence = decode_sequence(spec, args, number)
     key_tiles = visited_tiles(spec, sequence, Int32(0), spec.config.PairBM_eff())
-    return places_of_tile(num_visited(spec, sequence, Int32(0), key_tiles), DEVICE)
+    count = num_visited(spec, sequence, Int32(0), key_tiles)
+    return places_of_tile(count, spec.start_tiles, DEVICE)
 
 
 def places_of_heads(
@@ -218,9 +233,14 @@ def last_sequence(args: Arguments) -> Int32:
     return args.extras.num_sequences - 1
 
 
-def first_place(stretch: Int32) -> Int32:
+def stretch_number(spec: AttentionSpec) -> Int32:
+    """Return the number of the stretch that the CTA takes, alone or with the other of its pair."""
+    return in_clusters(spec, ids.block_index()[0])
+
+
+def first_place(spec: AttentionSpec, stretch: Int32) -> Int32:
     """Return where the CTA's stretch begins."""
-    return ids.block_index()[0] * stretch
+    return stretch_number(spec) * stretch
 
 
 def last_begun(start: Int32, own: Int32, place: Int32) -> Int32:

@@ -184,6 +184,12 @@ def place_in_turns(
     return rest // heads, head % all_heads, head // all_heads, num_blocks
 
 
+def in_clusters(spec: AttentionSpec, ctas: Int32) -> Int32:
+    """Return a number or count of CTAs along x as one of the clusters that they make up."""
+    size = spec.cluster_size
+    return ctas if size == 1 else ctas // size
+
+
 def scheduled_heads(spec: AttentionSpec, num_q_heads: Int32) -> Int32:
     """Return how many heads have query tiles of their own: K/V heads, if rows hold a group."""
     return num_q_heads // (spec.config.group if spec.config.fuse_gqa else 1)

@@ -83,7 +83,7 @@ KERNELS: Final = (
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=frozenset(FEATURES) - {"split", "split='last'", "scheduler='stream_k'"},
+        features=frozenset(FEATURES) - {"split", "split='last'"},
         specify=Depth512Spec,
     ),
     KernelRow(

@@ -78,7 +78,7 @@ def _specified_sm100(
         spec: it, with a CTA for every query tile where the problem leaves that open.
     """
     tiles, taken, splits = None, None, None
-    streams = isinstance(spec, KernelSpec) and _streams(posed, _single(spec))
+    streams = _streams(posed, _single(spec))
     if isinstance(spec, KernelSpec):
         tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, posed.num_qo)
         if streams and posed.num_qo is None and tiles.num_qo > 1:
@@ -105,8 +105,10 @@ def _specified_sm100(
     return Specified(problem, spec, tiles, keys, taken, joined)
 
 
-def _single(spec: KernelSpec) -> KernelSpec:
+def _single(spec: KernelSpec | Depth512Spec) -> KernelSpec | Depth512Spec:
     """Return the kernel with one Q tile, or as it is where there is none."""
+    if isinstance(spec, Depth512Spec):
+        return spec
     try:
         return _with_query_tiles(spec, 1)
     except ValueError:

@@ -13,7 +13,7 @@
     scale..  k_scale          per-token scales: all "arrived" (CTA-local)         1
                               all "read" (CTA-local)                              128
     ..       stored           O stored, its memories free (persistent)            128
-             Q_read           or: all scores have read Q (O leaves row by row)    1
+    ..       Q_read           all scores have read Q (O leaves row by row)        1
     ..       answer           the next work tile is named (dynamic, CTA-local)    1
                               all warps that play a role have read it             22
 
@@ -56,7 +56,8 @@ class Depth512MBarsLayout(BarrierTable):
         persistent: the pair takes one query tile after the other.
         num_scale_bufs: buffers of key scales, 0 without scales per token.
         dynamic: it takes those of pairs that have not started.
-        writes_rows: the correction role writes O row by row, so that Q is free after all scores.
+        writes_rows: O leaves row by row, so that Q is free after all scores.
+        correction_writes: the correction role writes it, and so knows when it may be overwritten.
     """
 
     num_kv_stages: int
@@ -65,6 +66,7 @@ class Depth512MBarsLayout(BarrierTable):
     num_scale_bufs: int = 0
     dynamic: bool = False
     writes_rows: bool = False
+    correction_writes: bool = False
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -92,7 +94,7 @@ class Depth512MBarsLayout(BarrierTable):
         }
         if not self.split_o:
             rows["PO_hi"] = rows["O_mma_hi"] = []
-        if self.writes_rows or not self.persistent:
+        if self.correction_writes or not self.persistent:
             rows["stored"] = []
         if not self.writes_rows:
             rows["Q_read"] = []

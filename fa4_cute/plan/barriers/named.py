@@ -70,6 +70,10 @@ OUTPUT: Final = NamedBarrier(
     3, "output", "an O block of the CTA is staged for TMA", WARP_GROUP_THREADS
 )
 
+PARTS: Final = NamedBarrier(
+    3, "parts", "partial results of the CTA are written, or counted", WARP_GROUP_THREADS
+)
+
 CONSUMER: Final = NamedBarrier(
     1, "consumer", "the warps of a consumer have met", WARP_GROUP_THREADS, MAX_CONSUMERS
 )
@@ -92,6 +96,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "cluster": (PACK, DEALLOC, JOIN),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
+        "depth512 stream-K": (EXCHANGE, PARTS),
         "sm90": (CONSUMER, CLEAN, TURN),
         "sm90 fp8": (CONSUMER, CLEAN_RAW, TURN),
     }

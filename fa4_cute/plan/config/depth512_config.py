@@ -64,7 +64,8 @@ class Depth512Config(OperandConfig):
         dynamic: it takes those of pairs that have not started.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         p_in_memory: P goes through shared memory, also where Tensor Memory has a place for it.
-        writes_rows: the correction role writes O row by row, and nothing is staged over Q.
+        writes_rows: O goes row by row from the registers to memory, and nothing is staged over Q.
+        streams_keys: a pair takes parts of query tiles, as many key tiles as any other.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -81,6 +82,7 @@ class Depth512Config(OperandConfig):
     dynamic: bool = False
     p_in_memory: bool = False
     writes_rows: bool = False
+    streams_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -246,7 +248,15 @@ class Depth512Config(OperandConfig):
         """Bytes besides the ring and the barriers."""
         scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
-        return used + scales + self.answer_bytes
+        return used + scales + self.answer_bytes + self.stretch_bytes
+
+    @property
+    def correction_writes(self) -> bool:
+        """Whether the correction role writes O, from registers, where the softmax does else.
+
+        A part of a query tile has to carry what its softmax knows: its sink and its log-sum-exp.
+        """
+        return self.writes_rows and not self.streams_keys
 
     @property
     def answer_bytes(self) -> int:
@@ -279,8 +289,9 @@ class Depth512Config(OperandConfig):
     def _misc_mbars(self, num_kv_stages: int) -> Depth512MBarsLayout:
         bufs = self.num_k_scale_bufs
         return Depth512MBarsLayout(
-            num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic, self.writes_rows
-        )
+            num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic,
+            writes_rows=self.writes_rows, correction_writes=self.correction_writes,
+        )  # fmt: skip
 
     @property
     def smem_used(self) -> int:

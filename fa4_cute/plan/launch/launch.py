@@ -13,7 +13,7 @@ from ..spec.combine_spec import MAX_SPLITS, CombineSpec
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
-from .stream_k import MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
+from .stream_k import ALONE_PLACES, MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
 from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
@@ -118,7 +118,7 @@ def plan_launch(
         scalars |= {"num_sequences": sizes.batch, FIRST_STEP: first_step(sizes.batch)}
     if spec.variant.streams_keys:
         scalars |= {"num_sequences": sizes.batch}
-        blocks = (ctas_of_line(spec, sizes, num_sms), 1, 1)
+        blocks = (stretches_of_line(spec, sizes, num_sms) * spec.config.cta_group(), 1, 1)
     elif spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
@@ -126,8 +126,8 @@ def plan_launch(
         scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
         if spec.variant.keeps_short:
             scalars[KEPT] = _kept(spec, sizes, math.prod(counts))
-        pairs_or_ctas = max(1, num_ctas // spec.config.cta_group())
-        started = num_work if spec.variant.is_dynamic else min(num_work, pairs_or_ctas)
+        at_once = _ctas_or_pairs(spec, num_ctas)
+        started = num_work if spec.variant.is_dynamic else min(num_work, at_once)
         blocks = (started * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
         grid=blocks,
@@ -154,19 +154,27 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     return fewer * counted <= each and counted * MAX_SPLITS <= MAX_GRID_X
 
 
-def ctas_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
-    """Return the CTAs of a stream-K launch: as many as run at once, where keys may be that many."""
+def stretches_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
+    """Return the stretches of a stream-K launch, one for a CTA or pair: as many as run at once,
+    where keys may be that many."""
     places, per_sm = most_places(spec, sizes), spec.schedule.ctas_per_sm
-    if not spec.may_read_alone:
-        return num_ctas_of(places, num_sms * per_sm)
-    return num_ctas_of(places, num_sms, per_sm)
+    if spec.may_read_alone and places <= num_sms * ALONE_PLACES:
+        per_sm = 1
+    return num_ctas_of(places, _ctas_or_pairs(spec, num_sms * per_sm), spec.start_tiles)
+
+
+def _ctas_or_pairs(spec: AttentionSpec, num_ctas: int) -> int:
+    """Return how many CTAs or pairs run at once, where so many CTAs do: one however few."""
+    return max(1, num_ctas // spec.config.cta_group())
 
 
 def most_places(spec: AttentionSpec, sizes: AttentionSizes) -> int:
     """Return the places of a stream-K launch where all sequences have as many keys as the longest
     may have."""
-    tiles = math.prod(sizes.blocks(TileShape.of(spec.config)))
-    return tiles * int(places_of_tile(ceil_div(sizes.seqlen_k, spec.config.BN)))
+    shape = TileShape.of(spec.config)
+    tiles = math.prod(sizes.blocks(shape)) // shape.cluster_size
+    key_tiles = ceil_div(sizes.seqlen_k, spec.config.BN)
+    return tiles * int(places_of_tile(key_tiles, spec.start_tiles))
 
 
 class Workspace(NamedTuple):
@@ -175,7 +183,8 @@ class Workspace(NamedTuple):
     Attributes:
         parts: partial results of so many splits, or parts of query tiles, are kept.
         rows: of each.
-        counters: one for every query tile whose last CTA joins them.
+        counters: one for every CTA of a query tile whose last CTA, or those of whose last pair,
+            join them.
     """
 
     parts: int = 0
@@ -191,10 +200,12 @@ class Workspace(NamedTuple):
         if not variant.is_split:
             return cls()
         by_rows = variant.by_rows
-        tiles = math.prod(sizes.blocks(TileShape.of(spec.config), by_rows=by_rows))
-        counters = tiles if variant.last_joins else 0
+        shape = TileShape.of(spec.config)
+        ctas = math.prod(sizes.blocks(shape, by_rows=by_rows))
+        counters = ctas if variant.last_joins else 0
         if variant.streams_keys:
-            parts = num_parts_of(tiles, ctas_of_line(spec, sizes, num_sms))
+            stretches = stretches_of_line(spec, sizes, num_sms)
+            parts = num_parts_of(ctas // shape.cluster_size, stretches)
             return cls(parts, sizes.seqlen_q * spec.rows_per_position, counters)
         return cls(num_splits, sizes.num_queries * sizes.num_q_heads, counters)
 

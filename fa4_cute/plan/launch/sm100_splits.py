@@ -32,7 +32,7 @@ from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
 from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates
-from .launch import AttentionSizes, ctas_of_line
+from .launch import AttentionSizes, stretches_of_line
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
 from .stream_k import tiles_of_lengths
@@ -289,7 +289,8 @@ def _most_parts(
 ) -> int:
     """Return how many parts a query tile of a stream-K launch has at most, without a mask."""
     _, heads, _ = sizes.blocks(TileShape.of(spec.config))
-    tiles = tiles_of_lengths(lengths, heads, spec.config.BN, ctas_of_line(spec, sizes, num_sms))
+    stretches = stretches_of_line(spec, sizes, num_sms)
+    tiles = tiles_of_lengths(lengths, heads, spec.config.BN, stretches, spec.start_tiles)
     return max(int(tile.part(0).num_parts) for tile in tiles)
 
 

@@ -7,9 +7,11 @@ while the longest sequence is read. In a line each CTA takes a stretch, wherever
     query tiles   |....=====|....==|....===========|....=|      . start, = key tiles
     stretches     |    0    |    1    |    2    |    3    |
 
-The start of a query tile, with its end, costs as much as some key tiles, and counts as that many
-places in front of them. A query tile belongs to the CTAs in whose stretches its key tiles lie; one
-without key tiles has one place all the same, so that somebody writes its rows.
+The start of a query tile, with its end, costs as much as some key tiles, by how large these are,
+and counts as that many places in front of them (``start_tiles`` of a specification). A query tile
+belongs to the CTAs in whose stretches its key tiles lie; one without key tiles has one place all
+the same, so that somebody writes its rows. A pair of CTAs takes a stretch together, and counts as
+one here.
 
 Where all query tiles have as many key tiles, as samples of one prompt have, a stretch of whole ones
 needs no joining, and is taken if it is little longer.
@@ -31,12 +33,11 @@ from typing import Any, Final
 from ..facts.hardware import ceil_div
 from ..masks.masks import HOST, Arithmetic
 
-START_TILES: Final = 3
-"""What the start and the end of a query tile take, in key tiles."""
 MAX_PLACES: Final = 2**30
 """Places of a line at most: the end of the last stretch is a signed 32-bit number, too."""
-LEAST_PLACES: Final = 4 * START_TILES
-"""Places of a stretch at least: with fewer, to join parts takes longer than to read keys."""
+LEAST_STARTS: Final = 4
+"""Starts of query tiles that a stretch could have: with fewer, to join parts takes longer than to
+read keys."""
 ALONE_PLACES: Final = 128
 """Places of an SM up to which one CTA takes them all, where two would fit: starts and ends of more
 parts cost more than they hide (measured on an H200: ``docs/experiments.md``)."""
@@ -45,30 +46,38 @@ LONGER: Final = 5
 SMs that have one saturate it as well."""
 
 
-def places_of_tile(key_tiles: Any, ops: Arithmetic = HOST) -> Any:
+def least_places(start_tiles: int) -> int:
+    """Return the places of a stretch at least."""
+    return LEAST_STARTS * start_tiles
+
+
+def places_of_tile(key_tiles: Any, start_tiles: int, ops: Arithmetic = HOST) -> Any:
     """Return the places that a query tile with so many key tiles has in the line."""
-    return ops.maximum(key_tiles, 1) + START_TILES
+    return ops.maximum(key_tiles, 1) + start_tiles
 
 
 def places_of_stretch(
-    places: Any, num_ctas: Any, ops: Arithmetic = HOST, *, alike: Any = 0
+    places: Any, num_ctas: Any, start_tiles: int, ops: Arithmetic = HOST, *, alike: Any = 0
 ) -> Any:
     """Return the places of a stretch, in a line of ``places``.
 
-    ``alike``: places of every query tile; 0 where they differ.
+    Args:
+        places: of the line. num_ctas: of the launch.
+        start_tiles: what a query tile's start and end take, in key tiles.
+        ops: how numbers are compared.
+        alike: places of every query tile; 0 where they differ.
     """
-    stretch = ops.maximum((places + (num_ctas - 1)) // num_ctas, LEAST_PLACES)
+    even = (places + (num_ctas - 1)) // num_ctas
+    stretch = ops.maximum(even, least_places(start_tiles))
     num_tiles = places // ops.maximum(alike, 1)
     whole = (num_tiles + (num_ctas - 1)) // num_ctas * alike
     is_longer = whole - stretch > stretch // LONGER
     return ops.select(is_longer, stretch, ops.select(alike > 0, whole, stretch))
 
 
-def num_ctas_of(places: int, num_sms: int, per_sm: int = 1) -> int:
-    """Return how many CTAs a line of so many places may need, of ``per_sm`` that an SM has room
-    for."""
-    most = num_sms if places <= num_sms * ALONE_PLACES else num_sms * per_sm
-    return min(most, ceil_div(places, LEAST_PLACES))
+def num_ctas_of(places: int, most: int, start_tiles: int) -> int:
+    """Return how many CTAs a line of so many places may need, of ``most`` that run at once."""
+    return min(most, ceil_div(places, least_places(start_tiles)))
 
 
 def num_parts_of(num_tiles: int, num_ctas: int) -> int:
@@ -97,16 +106,17 @@ class TileInLine:
 
     Attributes:
         start: its first place. key_tiles: how many it visits.
-        stretch: places of every stretch.
+        stretch: places of every stretch. start_tiles: those in front of the key tiles.
     """
 
     start: Any
     key_tiles: Any
     stretch: Any
+    start_tiles: int
 
     def part(self, cta: Any, ops: Arithmetic = HOST) -> Part:
         """Return the part of ``cta``, in whose stretch key tiles of it lie, or its only place."""
-        keys = self.start + START_TILES
+        keys = self.start + self.start_tiles
         begin = cta * self.stretch
         first = ops.maximum(begin - keys, 0)
         end = ops.minimum(begin + self.stretch - keys, self.key_tiles)
@@ -115,24 +125,26 @@ class TileInLine:
         return Part(first, end - first, cta - first_cta, last_cta - first_cta + 1)
 
 
-def may_begin(place: Any, cta: Any, stretch: Any) -> Any:
+def may_begin(place: Any, cta: Any, stretch: Any, start_tiles: int) -> Any:
     """Return whether a query tile that begins at ``place`` has its first key tile in the stretch of
     ``cta``, or one before it."""
-    return place + START_TILES < (cta + 1) * stretch
+    return place + start_tiles < (cta + 1) * stretch
 
 
 def tiles_of_lengths(
-    lengths: Iterable[int], heads: int, key_tile: int, num_ctas: int
+    lengths: Iterable[int], heads: int, key_tile: int, num_ctas: int, start_tiles: int
 ) -> list[TileInLine]:
     """Return the query tiles of a line by their numbers: one for each head of each sequence.
 
     Args:
         lengths: keys of the sequences, of which queries see all. heads: scheduled ones.
         key_tile: keys of a key tile. num_ctas: of the launch.
+        start_tiles: what a query tile's start and end take, in key tiles.
     """
     counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]
-    places = [int(places_of_tile(count)) for count in counts]
+    places = [int(places_of_tile(count, start_tiles)) for count in counts]
     alike = places[0] if len(set(places)) == 1 else 0
-    stretch = int(places_of_stretch(sum(places), num_ctas, alike=alike))
+    stretch = int(places_of_stretch(sum(places), num_ctas, start_tiles, alike=alike))
     starts = accumulate(places, initial=0)
-    return [TileInLine(start, n, stretch) for start, n in zip(starts, counts, strict=False)]
+    found = zip(starts, counts, strict=False)
+    return [TileInLine(start, n, stretch, start_tiles) for start, n in found]

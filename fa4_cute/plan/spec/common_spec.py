@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from ..compute.probability import ProbabilityPlan
 from ..config.config import FA4Config
@@ -19,6 +19,9 @@ from .params import KERNEL_PARAMS, KernelParams, extended
 from .register_tuning import ScoreLoads, is_plain_in_any_order
 from .schedule import WarpSchedule
 from .variant import Variant
+
+START_TILES: Final = 3
+"""What the start and the end of a query tile take, in key tiles of usual size."""
 
 Config = TypeVar("Config", FA4Config, Depth512Config, SM90Config)
 
@@ -221,6 +224,11 @@ class CommonSpec(ABC):
     def may_read_alone(self) -> bool:
         """Whether one CTA of an SM reads as fast as all that it has room for."""
         return True
+
+    @property
+    def start_tiles(self) -> int:
+        """What the start and the end of a query tile take with stream-K, in key tiles."""
+        return START_TILES
 
     @property
     def in_sections(self) -> bool:

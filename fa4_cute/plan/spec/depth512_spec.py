@@ -24,8 +24,8 @@ from ..facts.dtypes import DType
 from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
 from .register_tuning import keeps_p_in_memory
-from .schedule import DEPTH512_SCHEDULE, WarpSchedule
-from .variant import Variant
+from .schedule import DEPTH512_SCHEDULE, DEPTH512_STREAMED_SCHEDULE, WarpSchedule
+from .variant import Partition, Variant
 
 SMALLEST_DEPTH = 193
 """Smaller head dims run on the kernel with two Q tiles per CTA."""
@@ -79,7 +79,7 @@ class Depth512Spec(CommonSpec):
                 f"split='cluster': the CTA pair of head_dim={head_dim} shares no keys; nearest "
                 f"supported choice: split='workspace'"
             )
-        if variant.last_joins:
+        if variant.partition is Partition.LAST:
             raise ValueError(
                 f"split='last': no CTA pair of head_dim={head_dim} joins the splits of others; "
                 f"nearest supported choice: split='workspace'"
@@ -90,11 +90,12 @@ class Depth512Spec(CommonSpec):
         config = replace(
             with_features(config, variant),
             dynamic=variant.is_dynamic,
+            streams_keys=variant.streams_keys,
             p_in_memory=keeps_p_in_memory(variant),
             writes_rows=may_write_rows(variant),
         )
         refuse(unsupported_reason(config))
-        schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
+        schedule = _schedule_of(variant)
         tuning = tuning_of(TUNED, "pair", dtype, head_dim, head_dim)
         return cls(config, variant, look_ahead=look_ahead, tuning=tuning, schedule=schedule)
 
@@ -109,12 +110,27 @@ class Depth512Spec(CommonSpec):
 
     @property
     def writes_rows(self) -> bool:
-        """Whether the correction role writes O row by row: in plain persistent pairs.
-
-        Then the softmax goes on with the next query tile at once, whose Q is loaded when all scores
-        have read this one.
-        """
+        """Where plain pairs are persistent, or by stream-K: the next Q is loaded when all scores
+        have read this one."""
         return self.config.writes_rows
+
+    @property
+    def correction_writes(self) -> bool:
+        """Whether the correction role writes O: in plain persistent pairs.
+
+        Then the softmax goes on with the next query tile at once.
+        """
+        return self.config.correction_writes
+
+    @property
+    def may_stream_keys(self) -> bool:
+        """Each CTA of a pair puts the parts of its own rows together."""
+        return True
+
+    @property
+    def start_tiles(self) -> int:
+        """Of head dim 512 key tiles are four times as large, and a start takes as long as one."""
+        return 1 if self.config.split_o else super().start_tiles
 
     @property
     def output_depth(self) -> int:
@@ -157,3 +173,13 @@ class Depth512Spec(CommonSpec):
                 yield "S", step
             if step >= self.value_lag:
                 yield "O", step - self.value_lag
+
+
+def _schedule_of(variant: Variant) -> WarpSchedule:
+    """Return warps and registers: by stream-K the single warps need more.
+
+    With fewer, biases that differ between terms spilled in them.
+    """
+    if variant.streams_keys:
+        return DEPTH512_STREAMED_SCHEDULE
+    return DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE

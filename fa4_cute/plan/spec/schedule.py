@@ -243,13 +243,23 @@ SM90_FEW_ROWS_SCHEDULES = {
 }
 """The same with one consumer, by the CTAs that share an SM: 2 x (216 + 40) * 128 = 65536."""
 
-DEPTH512_SCHEDULE = WarpSchedule(
-    (
-        WarpRole("softmax", 0, 4, 256),
-        WarpRole("correction", 4, 4, 184),
-        WarpRole("mma", 8, 1, 64),
-        WarpRole("load", 9, 1, 64),
-        WarpRole(IDLE, 10, 2, IDLE_REGISTERS),
+
+def _depth512_schedule(correction: int, single: int) -> WarpSchedule:
+    """Return the 384 threads of the head dim 256/512 kernel; ``single`` warps multiply and load."""
+    return WarpSchedule(
+        (
+            WarpRole("softmax", 0, 4, 256),
+            WarpRole("correction", 4, 4, correction),
+            WarpRole("mma", 8, 1, single),
+            WarpRole("load", 9, 1, single),
+            WarpRole(IDLE, 10, 2, IDLE_REGISTERS),
+        )
     )
-)
-"""Head dim 256/512 kernel: 384 threads, (256 + 184 + 64) * 128 = 64512 registers."""
+
+
+DEPTH512_SCHEDULE = _depth512_schedule(184, 64)
+"""Head dim 256/512 kernel: (256 + 184 + 64) * 128 = 64512 registers."""
+
+DEPTH512_STREAMED_SCHEDULE = _depth512_schedule(168, 80)
+"""The same with stream-K, where the correction writes no O, and MMA and load find their places in
+the line: (256 + 168 + 80) * 128 = 64512."""

@@ -126,6 +126,7 @@ SLOW = (
     ("2Q d64", "persistent all but bias"),
     # Whose softmax writes whole query tiles and parts of them.
     ("1Q d128", "streamed paged"),
+    ("d512", "streamed paged"),
 )
 ALSO_SCARCE = (
     ("pair_cta d192v128", "persistent all"),
@@ -153,6 +154,8 @@ OF_CHUNKS = ("2Q d128", "2Q d192v128", *ASKING, "d256", "d512", "d256 fp8", "d51
 HELD = (*CROSSED_FP8, "2Q d192v128 fp8, no rope")
 """Kernels whose persistent CTAs hold the address of shared memory."""
 ONE_Q_FP8 = ("1Q d128 fp8", "1Q d192v128 fp8")
+WIDE_FP8 = ("d256 fp8", "d512 fp8")
+WIDE_PAIRS = ("d256", "d512", *WIDE_FP8)
 ONE_Q = ("1Q d64", "1Q d128", "1Q d192", *ONE_Q_FP8)
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = (*CROSSED_FP8, "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
@@ -191,8 +194,10 @@ EXHAUSTIVE = (
     *product(PAIRS, ("ragged by rows",)),
     *product(ASKING, ("dynamic packed by rows",)),
     *product(OF_CHUNKS, ("dynamic chunks page64 by rows",)),
-    *product(ONE_Q, (name for name in VARIANTS if name.startswith("streamed"))),
-    *product(ONE_Q_FP8, (name for name in VARIANTS if name.startswith("tokens streamed"))),
+    *product((*ONE_Q, *WIDE_PAIRS), (name for name in VARIANTS if name.startswith("streamed"))),
+    *product(
+        (*ONE_Q_FP8, *WIDE_FP8), (name for name in VARIANTS if name.startswith("tokens streamed"))
+    ),
 )
 
 

@@ -42,6 +42,10 @@ STAGED = persistent((500, 510, 256), heads=1, mask="causal sink", dtype=FP8)
 ONE_Q = persistent((300, 600, 128), batch=1, heads=1, num_qo=1)
 """Query tiles of three to five key tiles, so that both groups join each."""
 PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
+STREAMED = replace(
+    dense(100, 600, 384, 2, 2, batch=2, growth=0.02), features=frozenset({"stream_k", "causal"})
+)
+"""By stream-K; the softmax writes O from registers, and Q is loaded when scores have read it."""
 HOPPER = persistent((500, 300, 64), arch=SM90A, num_qo=None)
 GROUP = replace(
     dense(300, 300, 72, 4, 2, batch=2, growth=0.02), features=frozenset({"persistent", "causal"})
@@ -166,6 +170,8 @@ USUAL = (
     ("wait before Q is loaded", D256_FP8),
     ("number of a row sum", D384),
     ("wait for the row sum to be read", D256_FP8),
+    ("wait before Q is loaded", STREAMED),
+    ("wait before O is overwritten", STREAMED),
 )
 OF_ROWS = ("wait for the row sum to be read", "number of a row sum")
 """Of pairs of wide heads whose correction role writes O, and so is told the row sum."""
@@ -185,7 +191,8 @@ def applies(lost: str, case: Case) -> bool:
 
 
 ALL = (
-    (lost, case) for case in (TWO_Q, ONE_Q, D384, PAIR, D256_FP8, STAGED) for lost in LOST
+    (lost, case) for case in (TWO_Q, ONE_Q, D384, PAIR, D256_FP8, STAGED, STREAMED)
+    for lost in LOST
     if applies(lost, case)
 )
 LOSERS = [

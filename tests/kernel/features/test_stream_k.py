@@ -13,6 +13,7 @@ import fa4_cute
 from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
 from testing.cases import BF16, CUT, FP8, Case, Lengths
@@ -27,6 +28,9 @@ LONG: Lengths = ((1, 5000), (1, 70), (1, 200))
 MANY: Lengths = tuple((1, 40 + 9 * (n % 30)) for n in range(70))
 """More sequences than a warp has lanes: a lane adds up three."""
 HOPPER: dict[str, Any] = {"arch": SM90A}
+WIDE: Lengths = ((100, 2300), (1, 70), (0, 20), (65, 0), (70, 300))
+WIDER: Lengths = ((200, 2300), (1, 70), (0, 20), (129, 0), (140, 300))
+"""Without packed heads: rows of both CTAs of a pair, of the first alone, and of none."""
 
 
 def streamed(features: str, head_dim: int = 128, lengths: Lengths = CUT, **more: Any) -> Case:
@@ -41,7 +45,12 @@ CASES = (
     streamed("fp8 page64 ragged causal", lengths=LONG, head_dim=64),
     streamed("page64 ragged causal", **HOPPER),
     streamed("cache causal sink", 64, lengths=LONG, **HOPPER),
+    streamed("page64 ragged causal sink", 256),
+    streamed("cache causal", 512, lengths=((1, 4300), (1, 130), (1, 0), (1, 1))),
+    streamed("fp8 page64 ragged causal", 512, lengths=LONG),
+    streamed("ragged causal sink", 512, lengths=WIDE, heads=2, kv_heads=2),
 )
+PAIRS = CASES[-4:]
 MORE = (
     streamed("ragged causal"),
     streamed("page256 ragged window", 96),
@@ -58,6 +67,16 @@ MORE = (
     streamed("fp8 page64 ragged causal", lengths=LONG, **HOPPER),
     streamed("tokens page16 ragged union", 64, dtype=FP8, **HOPPER),
     streamed("ragged causal", 192, head_dim_v=128, heads=4, kv_heads=4, **HOPPER),
+    streamed("ragged causal", 256, lengths=WIDER, heads=1, kv_heads=1),
+    streamed("page16 ragged causal", 256, lengths=MANY, kv_heads=4, heads=4),
+    streamed("union page16 ragged sink", 256),
+    streamed("bias cache causal", 512, lengths=LONG),
+    streamed("function page64 ragged", 320),
+    streamed("padding cache window", 256, lengths=LONG, heads=3, kv_heads=3),
+    streamed("fp8 page256 ragged window", 256, lengths=LONG),
+    streamed("tokens page16 ragged causal", 256, dtype=FP8),
+    streamed("tokens page64 ragged union", 512, dtype=FP8, lengths=LONG),
+    streamed("page16 ragged causal sink", 512, heads=6, kv_heads=2),
 )
 
 
@@ -68,7 +87,7 @@ def test_output_and_lse(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [streamed("page64 ragged causal"), *also(*CASES[1:], MORE[6])], ids=str
+    "case", [streamed("page64 ragged causal"), PAIRS[0], *also(*CASES[1:], MORE[6])], ids=str
 )
 def test_clean_and_the_same_in_every_schedule(case: Case) -> None:
     """Who is last of a query tile changes no bit."""
@@ -80,6 +99,14 @@ def test_two_heads_end_at_once() -> None:
     case = streamed("cache causal", 64, lengths=((1, 2300), (1, 2200)), heads=4, kv_heads=4)
     schedules = tuple({"mode": "random", "seed": seed} for seed in range(4))
     check_schedules(arguments(case), schedules=({"mode": "late"}, *schedules), num_sms=7)
+
+
+@pytest.mark.parametrize("head_dim", [512, *also(256)])
+def test_two_heads_end_at_once_in_pairs(head_dim: int) -> None:
+    lengths = ((1, 2300), (1, 2200)) if head_dim == 256 else ((1, 4500), (1, 4300))
+    case = streamed("cache causal", head_dim, lengths=lengths, heads=4, kv_heads=4)
+    schedules = tuple({"mode": "random", "seed": seed} for seed in range(2))
+    check_schedules(arguments(case), schedules=({"mode": "late"}, *schedules), num_sms=14)
 
 
 HEADS = streamed("causal", 64, lengths=((3, 2300),), heads=2)
@@ -99,6 +126,20 @@ def test_each_query_tile_has_a_counter() -> None:
     assert not torch.equal(first[:, :, 1], again[:, :, 1])
 
 
+def test_each_cta_of_a_pair_has_a_counter() -> None:
+    """One that counts on from a wrong number leaves out its own rows: those of the second CTA."""
+    case = streamed("causal", 256, lengths=((200, 2300),), heads=1, kv_heads=1)
+    memory = torch.zeros(2, dtype=torch.int32)
+    given, counters = arguments(case), Counters(memory.data_ptr(), 2, memory)
+    with mock.patch.object(operands, "counters_on", return_value=counters):
+        first = call(given).out
+        assert not memory.any()
+        memory[1] += 1
+        again = call(given).out
+    assert torch.equal(first[:, :128], again[:, :128])
+    assert not torch.equal(first[:, 128:], again[:, 128:])
+
+
 def test_each_part_has_memory_of_its_own() -> None:
     """Also what a CTA has of the end of a query tile and of the begin of the next one."""
     made: list[torch.Tensor] = []
@@ -115,9 +156,10 @@ def test_each_part_has_memory_of_its_own() -> None:
     assert written.nonzero().flatten().tolist() == [0 + 0, 1 + 0, 1 + 1, 2 + 1]
 
 
-@pytest.mark.parametrize("case", [CASES[0], *also(*CASES[3:])], ids=str)
+@pytest.mark.parametrize("case", [CASES[0], PAIRS[0], *also(*CASES[3:])], ids=str)
 def test_a_cta_alone_computes_the_bits_of_whole_keys(case: Case) -> None:
-    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1, num_qo=1)
+    num_qo = 1 if case.head_dim < SMALLEST_DEPTH else None
+    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1, num_qo=num_qo)
     alone = checked(call(arguments(case), num_sms=1))
     if case.arch is None:
         assert all(map(torch.equal, alone.results, run(whole).results))
@@ -142,28 +184,35 @@ def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
 
 
 @pytest.mark.parametrize("num_sms", [2, *also(1, 5, 40)])
-def test_any_number_of_sms(num_sms: int) -> None:
-    checked(call(arguments(streamed("cache causal sink", 64, lengths=LONG)), num_sms=num_sms))
+@pytest.mark.parametrize("head_dim", [64, *also(256, 512)])
+def test_any_number_of_sms(num_sms: int, head_dim: int) -> None:
+    case = streamed("cache causal sink", head_dim, lengths=LONG)
+    checked(call(arguments(case), num_sms=num_sms))
 
 
-@pytest.mark.parametrize("count", [32, 33, *also(31, 64, 1024, 1025, 1100)])
-def test_any_number_of_sequences(count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "head_dim"),
+    [(32, 64), (33, 64), *also((31, 64), (64, 64), (1024, 64), (1025, 64), (1100, 64), (70, 256))],
+)
+def test_any_number_of_sequences(count: int, head_dim: int) -> None:
     """Up to 32 take one look, up to 1,024 two, and more a walk through those of a lane."""
     lengths = torch.tensor([1 + 37 * n % 200 for n in range(count)], dtype=torch.int32)
-    keys, values = (torch.randn(200, 1, 64, dtype=torch.bfloat16) for _ in range(2))
-    q = torch.randn(count, 1, 1, 64, dtype=torch.bfloat16)
+    keys, values = (torch.randn(200, 1, head_dim, dtype=torch.bfloat16) for _ in range(2))
+    q = torch.randn(count, 1, 1, head_dim, dtype=torch.bfloat16)
     k, v = (x.expand(count, -1, -1, -1).contiguous() for x in (keys, values))
     found = fa4_cute.flash_attn(q, k, v, seqused_k=lengths, scheduler="stream_k")
     other = fa4_cute.flash_attn(q, k, v, seqused_k=lengths, scheduler="tile", num_splits=1)
     assert (found.float() - other.float()).abs().max() < 2**-7
 
 
-def test_calls_of_other_lengths_take_the_same_kernel() -> None:
+@pytest.mark.parametrize("head_dim", [64, *also(512)])
+def test_calls_of_other_lengths_take_the_same_kernel(head_dim: int) -> None:
     """A repeated call, and one of a longer cache: workspaces and counters are those of each."""
     generator = torch.Generator().manual_seed(3)
     for room, lengths in ((2100, [2100, 5]), (2100, [7, 2000]), (2600, [2600, 300])):
         q, k, v = (
-            torch.randn(2, n, 2, 64, generator=generator).bfloat16() for n in (1, room, room)
+            torch.randn(2, n, 2, head_dim, generator=generator).bfloat16()
+            for n in (1, room, room)
         )
         used = torch.tensor(lengths, dtype=torch.int32)
         out = fa4_cute.flash_attn(q, k, v, seqused_k=used)

@@ -53,18 +53,19 @@ def counted(ptx: str, counters: torch.Tensor) -> str:
     return ARRIVAL.sub(with_count, ptx)
 
 
-def completions(name: str, tiles: int, works: int = 0) -> int:
+def completions(spec: Depth512Spec, name: str, tiles: int, works: int) -> int:
     """Return how many phases of a fixed barrier the protocol completes in ``tiles`` key tiles.
 
-    ``works`` are the query tiles of a plain persistent pair: a row sum follows the factors of each.
+    They are of ``works`` query tiles; in a plain persistent pair a row sum follows the factors of
+    each.
     """
     if "even" in name:
         return (tiles + 1) // 2
     if "odd" in name:
         return tiles // 2
-    if name == "Q_read":
+    if name in ("Q_read", "stored"):
         return works
-    return tiles - 1 if name.startswith("C_") and not works else tiles
+    return tiles - works if name.startswith("C_") and not spec.correction_writes else tiles
 
 
 def slot_uses(spec: Depth512Spec, slot: int, tiles: int) -> int:
@@ -74,14 +75,14 @@ def slot_uses(spec: Depth512Spec, slot: int, tiles: int) -> int:
 
 
 def expected(
-    spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int, works: int = 0
+    spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int, works: int
 ) -> list[int]:
     """Return the arrivals per warp group on ``barrier`` of ``cta`` over a whole run."""
     by_group = [0] * WARP_GROUPS
     ring = re.match(r"KV_(full|empty)\[(\d+)\]", barrier.name)
     slot = int(ring[2]) if ring else None
     phases = slot_uses(spec, slot, tiles) if slot is not None else completions(
-        barrier.name, tiles, works
+        spec, barrier.name, tiles, works
     )
     only_in_leader = any("both CTAs" in arrival.who for arrival in barrier.arrivals)
     only_in_leader |= bool(ring and ring[1] == "full")
@@ -116,7 +117,20 @@ def test_arrivals_of_a_plain_persistent_pair_are_those_of_the_plan(head_dim: int
     check_arrivals(case, spec, tiles=9, works=3)
 
 
-def check_arrivals(case: Case, spec: Depth512Spec, tiles: int, works: int = 0) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_arrivals_of_a_pair_by_stream_k_are_those_of_the_plan(head_dim: int) -> None:
+    """One pair takes three query tiles, of which the softmax says that it has stored each."""
+    bn = 128 if head_dim == 256 else 256
+    case = replace(dense(100, 3 * bn - 3, head_dim, batch=3), features=frozenset({"stream_k"}))
+    spec = spec_of(case)
+    assert isinstance(spec, Depth512Spec)
+    assert spec.writes_rows
+    assert not spec.correction_writes
+    check_arrivals(case, spec, tiles=9, works=3)
+
+
+def check_arrivals(case: Case, spec: Depth512Spec, tiles: int, works: int = 1) -> None:
     """Run ``case`` on one pair of CTAs and compare all arrivals with the plan."""
     counters = torch.zeros(CTA_GROUP * WARP_GROUPS * PLANE // 4, dtype=torch.int32)
     given = arguments(case)

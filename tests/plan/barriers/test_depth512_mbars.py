@@ -15,7 +15,8 @@ SCALED = Depth512MBarsLayout(4, num_scale_bufs=2)
 PERSISTENT = Depth512MBarsLayout(4, persistent=True)
 BOTH = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2)
 DYNAMIC = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2, dynamic=True)
-ROWS = Depth512MBarsLayout(4, persistent=True, writes_rows=True)
+ROWS = Depth512MBarsLayout(4, persistent=True, writes_rows=True, correction_writes=True)
+PARTS = Depth512MBarsLayout(4, persistent=True, writes_rows=True)
 CTAS = 2
 
 # Offset in d512, offset in d256, count.
@@ -53,7 +54,7 @@ def test_sizes(mbars: Depth512MBarsLayout, fixed: int, high: int, ring: int, siz
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
-@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC, ROWS])
+@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC, ROWS, PARTS])
 def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
@@ -78,7 +79,7 @@ def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> Non
         counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
     if mbars.writes_rows:
         counted[mbars.query_read_offset] += 1
-    elif mbars.persistent:
+    if mbars.persistent and not mbars.correction_writes:
         counted[mbars.stored(0)] += softmax
     if mbars.dynamic:
         counted[mbars.answers.producer(mbars.answer_offset).commit()] += 1
@@ -111,6 +112,12 @@ def test_where_rows_are_written_one_by_one_a_commit_says_that_q_is_free() -> Non
     last = ROWS.specs[-1]
     assert (last.name, last.index) == ("Q_read", ROWS.query_read_offset)
     assert ROWS.most_kv_stages == PERSISTENT.most_kv_stages
+
+
+def test_where_the_softmax_writes_rows_both_say_that_something_is_free() -> None:
+    assert PARTS.counts() == (*PERSISTENT.counts(), 1)
+    assert [barrier.name for barrier in PARTS.specs[-2:]] == ["stored", "Q_read"]
+    assert PARTS.most_kv_stages == PERSISTENT.most_kv_stages
 
 
 def test_pipelines_meet_on_the_same_barriers() -> None:

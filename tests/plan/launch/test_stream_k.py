@@ -17,21 +17,29 @@ from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import ceil_div
 from fa4_cute.plan.launch.key_splits import STREAMED_KEYS, streams_keys
-from fa4_cute.plan.launch.launch import AttentionSizes, Workspace, ctas_of_line, plan_launch
+from fa4_cute.plan.launch.launch import (
+    AttentionSizes,
+    Workspace,
+    most_places,
+    plan_launch,
+    stretches_of_line,
+)
 from fa4_cute.plan.launch.stream_k import (
     ALONE_PLACES,
-    LEAST_PLACES,
     LONGER,
     MAX_PLACES,
-    START_TILES,
     Part,
     TileInLine,
+    least_places,
     may_begin,
     num_ctas_of,
     num_parts_of,
     places_of_stretch,
     places_of_tile,
 )
+from fa4_cute.plan.launch.tiles import TileShape
+from fa4_cute.plan.spec.common_spec import START_TILES
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
@@ -40,38 +48,42 @@ MIXED = st.lists(st.integers(0, 6) | st.integers(0, 300), min_size=1, max_size=6
 ALIKE = st.builds(lambda count, each: [each] * count, st.integers(1, 60), st.integers(0, 300))
 TILES = MIXED | ALIKE
 CTAS = st.integers(1, 264)
+STARTS = st.sampled_from([1, START_TILES])
+LEAST_PLACES = least_places(START_TILES)
 
 
-def stretch_of(tiles: list[int], num_ctas: int) -> int:
+def stretch_of(tiles: list[int], num_ctas: int, start_tiles: int = START_TILES) -> int:
     """Return the places of a stretch as a kernel finds them."""
-    places = [int(places_of_tile(count)) for count in tiles]
+    places = [int(places_of_tile(count, start_tiles)) for count in tiles]
     alike = places[0] if len(set(places)) == 1 else 0
-    return int(places_of_stretch(sum(places), num_ctas, alike=alike))
+    return int(places_of_stretch(sum(places), num_ctas, start_tiles, alike=alike))
 
 
-def taken(tiles: list[int], num_ctas: int) -> list[list[tuple[int, Part]]]:
+def taken(
+    tiles: list[int], num_ctas: int, start_tiles: int = START_TILES
+) -> list[list[tuple[int, Part]]]:
     """Return the parts of every CTA, with their query tiles, found as a kernel finds them."""
     starts = [0]
     for count in tiles:
-        starts.append(starts[-1] + places_of_tile(count))
+        starts.append(starts[-1] + places_of_tile(count, start_tiles))
     places = starts[-1]
-    stretch = stretch_of(tiles, num_ctas)
+    stretch = stretch_of(tiles, num_ctas, start_tiles)
     found: list[list[tuple[int, Part]]] = []
     for cta in range(num_ctas):
         parts: list[tuple[int, Part]] = []
         begun = [n for n in range(len(tiles)) if starts[n] <= cta * stretch]
         n = begun[-1] if cta * stretch < places else len(tiles)
-        while n < len(tiles) and may_begin(starts[n], cta, stretch):
-            parts.append((n, TileInLine(starts[n], tiles[n], stretch).part(cta)))
+        while n < len(tiles) and may_begin(starts[n], cta, stretch, start_tiles):
+            parts.append((n, TileInLine(starts[n], tiles[n], stretch, start_tiles).part(cta)))
             n += 1
         found.append(parts)
     return found
 
 
-@given(TILES, CTAS)
-def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int) -> None:
+@given(TILES, CTAS, STARTS)
+def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int, start: int) -> None:
     of_tile: dict[int, list[tuple[int, Part]]] = {n: [] for n in range(len(tiles))}
-    for cta, of_cta in enumerate(taken(tiles, num_ctas)):
+    for cta, of_cta in enumerate(taken(tiles, num_ctas, start)):
         for n, part in of_cta:
             of_tile[n].append((cta, part))
     for n, taken_of_tile in of_tile.items():
@@ -85,20 +97,22 @@ def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int) -> N
         assert {part.num_parts for part in parts} == {len(parts)}
 
 
-@given(TILES, CTAS)
-def test_no_cta_takes_more_than_its_stretch(tiles: list[int], num_ctas: int) -> None:
-    stretch = stretch_of(tiles, num_ctas)
-    for parts in taken(tiles, num_ctas):
+@given(TILES, CTAS, STARTS)
+def test_no_cta_takes_more_than_its_stretch(tiles: list[int], num_ctas: int, start: int) -> None:
+    stretch = stretch_of(tiles, num_ctas, start)
+    for parts in taken(tiles, num_ctas, start):
         # What begins before its stretch has its start there, too, and costs it again.
         begun = sum(part.index == 0 for _, part in parts)
-        assert sum(part.count for _, part in parts) + (begun - 1) * START_TILES <= stretch
+        assert sum(part.count for _, part in parts) + (begun - 1) * start <= stretch
 
 
-@given(TILES, CTAS)
-def test_parts_are_numbered_by_cta_and_query_tile(tiles: list[int], num_ctas: int) -> None:
+@given(TILES, CTAS, STARTS)
+def test_parts_are_numbered_by_cta_and_query_tile(
+    tiles: list[int], num_ctas: int, start: int
+) -> None:
     """As results are kept: apart, and those of a query tile one behind the other."""
     numbers = []
-    for cta, parts in enumerate(taken(tiles, num_ctas)):
+    for cta, parts in enumerate(taken(tiles, num_ctas, start)):
         for n, part in parts:
             first_cta = cta - part.index
             assert first_cta + n + part.index == cta + n
@@ -111,21 +125,23 @@ def test_a_picture_of_a_line() -> None:
     """Query tiles of 5, 2, 11 and 1 key tiles, three stretches."""
     tiles = [5, 2, 11, 1]
     found = [[(n, part.first, part.count) for n, part in of_cta] for of_cta in taken(tiles, 3)]
-    assert places_of_stretch(sum(map(places_of_tile, tiles)), 3) == LEAST_PLACES
+    places = sum(places_of_tile(count, START_TILES) for count in tiles)
+    assert places_of_stretch(places, 3, START_TILES) == LEAST_PLACES
     assert found == [[(0, 0, 5), (1, 0, 1)], [(1, 1, 1), (2, 0, 8)], [(2, 8, 3), (3, 0, 1)]]
 
 
-@given(ALIKE, CTAS)
+@given(ALIKE, CTAS, STARTS)
 def test_query_tiles_that_are_alike_are_taken_whole_where_that_is_little_longer(
-    tiles: list[int], num_ctas: int
+    tiles: list[int], num_ctas: int, start: int
 ) -> None:
-    each, places = int(places_of_tile(tiles[0])), sum(map(places_of_tile, tiles))
-    even, stretch = places_of_stretch(places, num_ctas), stretch_of(tiles, num_ctas)
+    each, stretch = int(places_of_tile(tiles[0], start)), stretch_of(tiles, num_ctas, start)
+    even = places_of_stretch(each * len(tiles), num_ctas, start)
     rounds = ceil_div(len(tiles), num_ctas)
     is_little = rounds * each <= even + even // LONGER
     assert stretch == (rounds * each if is_little else even)
     if is_little:
-        assert all(part.num_parts == 1 for parts in taken(tiles, num_ctas) for _, part in parts)
+        found = taken(tiles, num_ctas, start)
+        assert all(part.num_parts == 1 for parts in found for _, part in parts)
 
 
 def test_a_step_of_sequences_that_are_alike_joins_nothing() -> None:
@@ -135,12 +151,9 @@ def test_a_step_of_sequences_that_are_alike_joins_nothing() -> None:
 
 
 def test_a_short_line_has_few_ctas() -> None:
-    """Of two that an SM has room for, one takes as much as is sooner read by one."""
-    assert num_ctas_of(LEAST_PLACES, 148) == 1
-    assert num_ctas_of(LEAST_PLACES + 1, 148) == 2
-    assert num_ctas_of(10**6, 148) == 148
-    assert num_ctas_of(132 * ALONE_PLACES, 132, 2) == 132
-    assert num_ctas_of(132 * ALONE_PLACES + 1, 132, 2) == 264
+    assert num_ctas_of(LEAST_PLACES, 148, START_TILES) == 1
+    assert num_ctas_of(LEAST_PLACES + 1, 148, START_TILES) == 2
+    assert num_ctas_of(10**6, 148, START_TILES) == 148
 
 
 CACHE = Variant(used_k=True, page_size=64, scheduler=Scheduler.STREAM_K)
@@ -164,12 +177,43 @@ def test_a_launch_has_a_cta_for_every_sm_and_keeps_parts_of_query_tiles() -> Non
     few = AttentionSizes(1, 1, 1024, 8, 2)
     assert plan_launch(spec, few, 1.0).grid == (2, 1, 1)
     hopper = SM90Spec.for_attention(DType.BF16, 128, group=4, variant=CACHE).with_few_rows()
-    assert ctas_of_line(hopper, STEP, 132) == 264
-    assert ctas_of_line(hopper, replace(STEP, batch=16), 132) == 132
+    assert stretches_of_line(hopper, STEP, 132) == 264
+    short = replace(STEP, batch=16, seqlen_k=2048)
+    assert most_places(hopper, short) <= 132 * ALONE_PLACES < most_places(hopper, STEP)
+    assert stretches_of_line(hopper, short, 132) == 132
     fp8 = SM90Spec.for_attention(DType.FP8_E4M3, 128, group=4, variant=CACHE).with_few_rows()
-    assert ctas_of_line(fp8, replace(STEP, batch=16), 132) == 264
+    assert stretches_of_line(fp8, short, 132) == 264
     assert Workspace.of(hopper, STEP, 1, 132) == (64 * 8 + 264, 4, 64 * 8)
     assert plan_launch(spec, replace(STEP, batch=0), 1.0).is_empty
+
+
+def in_pairs(head_dim: int, **more: Any) -> Depth512Spec:
+    variant = replace(CACHE, **more)
+    return Depth512Spec.for_attention(DType.BF16, head_dim, group=4, variant=variant)
+
+
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_a_launch_of_pairs_has_one_for_every_two_sms(head_dim: int) -> None:
+    """Both CTAs of a pair take the same parts, of which each writes and counts its own rows."""
+    spec, tiles = in_pairs(head_dim), 64 * 8
+    plan = plan_launch(spec, STEP, 1.0)
+    assert (plan.grid, plan.cluster) == ((148, 1, 1), (2, 1, 1))
+    assert plan.scalars["num_sequences"] == 64
+    assert Workspace.of(spec, STEP, 1) == (tiles + 74, 4, 2 * tiles)
+    assert Workspace.of(spec, STEP, 1, num_sms=1).parts == tiles + 1
+    positions = TileShape.of(spec.config).positions
+    assert Workspace.of(spec, replace(STEP, seqlen_q=positions), 1).rows == positions * 4
+    assert plan_launch(spec, STEP, 1.0, num_sms=1).grid == (2, 1, 1)
+    with pytest.raises(ValueError, match=f"seqlen_q={positions + 1}: .* of {positions} here"):
+        plan_launch(spec, replace(STEP, seqlen_q=positions + 1), 1.0)
+
+
+def test_the_start_of_a_query_tile_counts_by_the_size_of_key_tiles() -> None:
+    assert [spec.start_tiles for spec in (stream_k(), in_pairs(256), in_pairs(512))] == [3, 3, 1]
+    few = AttentionSizes(1, 1, 2048, 8, 2)
+    # 16 key tiles of 128 keys, and 3 places, twice; or 8 of 256, and 1.
+    assert stretches_of_line(in_pairs(256), few, 148) == 38 // 12 + 1
+    assert stretches_of_line(in_pairs(512), few, 148) == 18 // 4 + 1
 
 
 def test_more_queries_or_keys_than_it_counts_are_refused() -> None:
@@ -196,6 +240,14 @@ STREAMED: tuple[dict[str, Any], ...] = (
     {"batch": 2},
     {"return_lse": True},
 )
+STREAMED_IN_PAIRS: tuple[dict[str, Any], ...] = (
+    {},
+    {"features": replace(PAGED, ragged_q=True), "seqlen_q": 8},
+    {"features": Features(ragged_q=True, ragged_k=True)},
+    {"features": replace(PAGED, sink=True)},
+    {"dtype": "fp8_e4m3"},
+    {"seqlen_k": STREAMED_KEYS},
+)
 NOT_STREAMED = (
     {"features": Features()},  # all are as long
     {"batch": 1},
@@ -204,7 +256,6 @@ NOT_STREAMED = (
     {"num_qo": 1},
     {"features": replace(PAGED, num_splits=1)},
     {"features": replace(PAGED, scheduler=Scheduler.TILE)},
-    {"head_dim": 256, "head_dim_v": 256},
     {"pair_cta": True},
 )
 
@@ -216,6 +267,24 @@ def test_sequences_that_may_differ_are_streamed(change: dict[str, Any], arch: st
     assert found.spec.variant.scheduler is Scheduler.STREAM_K
     assert found.scheduler.text.startswith("stream-K, CTAs that take as many keys each")
     assert found.num_splits == 1
+
+
+@pytest.mark.parametrize("head_dim", [208, 256, 512])
+@pytest.mark.parametrize("change", STREAMED_IN_PAIRS)
+def test_pairs_stream_them_too(change: dict[str, Any], head_dim: int) -> None:
+    wide = replace(PROBLEM, head_dim=head_dim, head_dim_v=head_dim)
+    found = require(choose(replace(wide, **change)))
+    assert isinstance(found.spec, Depth512Spec)
+    assert found.spec.variant.scheduler is Scheduler.STREAM_K
+    assert found.scheduler.text.startswith("stream-K, CTAs that take as many keys each")
+
+
+@pytest.mark.parametrize(
+    "change", [{"batch": 1}, {"seqlen_k": STREAMED_KEYS - 1}, {"seqlen_q": 65}]
+)
+def test_pairs_stream_no_others(change: dict[str, Any]) -> None:
+    found = require(choose(replace(PROBLEM, head_dim=256, head_dim_v=256, **change)))
+    assert found.spec.variant.scheduler is not Scheduler.STREAM_K
 
 
 @pytest.mark.parametrize("change", NOT_STREAMED)
@@ -230,7 +299,7 @@ def test_others_are_not(change: dict[str, Any]) -> None:
     [
         ({"num_qo": 2}, "num_qo=2"),
         ({"seqlen_q": 100}, "fit a query tile"),
-        ({"head_dim": 512, "head_dim_v": 512}, "no part of SM100MHADepth512"),
+        ({"head_dim": 256, "head_dim_v": 256, "seqlen_q": 100}, "fit a query tile, of 64"),
         ({"pair_cta": True}, "pair_cta=True"),
         ({"num_qo": 2, "arch": "sm_90a"}, "num_qo=2.*num_qo=1"),
         ({"seqlen_q": 100, "arch": "sm_90a"}, "fit a query tile"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4_cute.plan.barriers.answers import PAIR_BYTES, STRETCH_BYTES
 from fa4_cute.plan.config.tuning import Tuning
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, WARP_GROUP_THREADS
@@ -15,6 +16,7 @@ from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
 from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.schedule import DEPTH512_SCHEDULE
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_box, query_box, tensor_maps
 from fa4_cute.plan.spec.variant import Scheduler, Variant
 
@@ -114,15 +116,38 @@ def test_a_persistent_pair_keeps_its_tiles(dtype: DType, head_dim: int) -> None:
     assert spec.name == plain.name + "_persistent"
 
 
-@pytest.mark.parametrize("scheduler", [s for s in Scheduler if s is not Scheduler.STREAM_K])
+@pytest.mark.parametrize("scheduler", Scheduler)
 @pytest.mark.parametrize("plain", [True, False])
-def test_plain_persistent_pairs_write_row_by_row(scheduler: Scheduler, plain: bool) -> None:
+def test_plain_persistent_pairs_and_those_with_parts_write_row_by_row(
+    scheduler: Scheduler, plain: bool
+) -> None:
+    """Of parts the softmax writes O, of which it knows the sink and the log-sum-exp."""
     variant = Variant(scheduler=scheduler, mask=CAUSAL, sink=not plain)
     spec = Depth512Spec.for_attention(DType.BF16, 256, variant=variant)
-    assert spec.writes_rows == (plain and variant.is_persistent)
+    streams = scheduler is Scheduler.STREAM_K
+    assert spec.correction_writes == (plain and variant.is_persistent and not streams)
+    assert spec.writes_rows == (spec.correction_writes or streams)
     names = [barrier.name for barrier in spec.config.misc_mbars.specs]
     assert ("Q_read" in names) == spec.writes_rows
-    assert ("stored" in names) == (variant.is_persistent and not spec.writes_rows)
+    assert ("stored" in names) == (variant.is_persistent and not spec.correction_writes)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_a_pair_with_parts_keeps_its_tiles_and_knows_its_stretch(
+    dtype: DType, head_dim: int
+) -> None:
+    plain = Depth512Spec.for_attention(dtype, head_dim).config
+    variant = Variant(scheduler=Scheduler.STREAM_K)
+    spec = Depth512Spec.for_attention(dtype, head_dim, variant=variant)
+    assert (spec.config.BM, spec.config.BN) == (plain.BM, plain.BN)
+    assert spec.config.num_kv_stages in (plain.num_kv_stages, plain.num_kv_stages - 1)
+    assert (plain.stretch_bytes, spec.config.stretch_bytes) == (0, STRETCH_BYTES)
+    table = Depth512SMemLayout(spec.config).table
+    assert table["stretch"].size == STRETCH_BYTES
+    assert table["stretch"].start % PAIR_BYTES == 0
+    assert spec.schedule.register_sum == DEPTH512_SCHEDULE.register_sum
+    assert spec.may_stream_keys
 
 
 @settings(deadline=None)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fa4_cute.plan.launch.launch import AttentionSizes, ctas_of_line
-from fa4_cute.plan.launch.stream_k import START_TILES, Part, TileInLine, tiles_of_lengths
+from fa4_cute.plan.launch.launch import AttentionSizes, stretches_of_line
+from fa4_cute.plan.launch.stream_k import Part, TileInLine, tiles_of_lengths
 from fa4_cute.plan.launch.tiles import TileShape
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 
@@ -24,8 +24,9 @@ class Line(NamedTuple):
     ) -> Line:
         """The line of a kernel, without a mask, whose sequences have so many keys."""
         _, heads, _ = sizes.blocks(TileShape.of(spec.config))
-        num_ctas = ctas_of_line(spec, sizes, num_sms)
-        return cls(tiles_of_lengths(lengths, heads, spec.config.BN, num_ctas), num_ctas)
+        num_ctas = stretches_of_line(spec, sizes, num_sms)
+        key_tile, start = spec.config.BN, spec.start_tiles
+        return cls(tiles_of_lengths(lengths, heads, key_tile, num_ctas, start), num_ctas)
 
     def counted(self, cta: int) -> list[int]:
         """How many parts of each query tile are there when a CTA ends its own.
@@ -48,7 +49,7 @@ class Line(NamedTuple):
         """Of each CTA what its parts take in key tiles, by the plan, and how many they are."""
         key_tiles, count = Counter[int](), Counter[int]()
         for cta, part in self.parts():
-            key_tiles[cta] += START_TILES + part.count
+            key_tiles[cta] += self.tiles[0].start_tiles + part.count
             count[cta] += 1
         return [(key_tiles[cta], count[cta]) for cta in range(self.num_ctas)]
 

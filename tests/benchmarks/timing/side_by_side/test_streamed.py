@@ -13,7 +13,8 @@ import torch
 from benchmarks.timing.side_by_side import callers, problems, spread
 from benchmarks.timing.side_by_side.steps import mixed
 from benchmarks.timing.side_by_side.steps.streamed import Line
-from fa4_cute.plan.launch.stream_k import START_TILES, tiles_of_lengths
+from fa4_cute.plan.launch.stream_k import tiles_of_lengths
+from fa4_cute.plan.spec.common_spec import START_TILES
 
 OURS, THEIRS = problems.COLUMNS[0], problems.COLUMNS[2]
 EQUAL = problems.OTHERS[0]
@@ -21,7 +22,7 @@ ONE_LONG = next(other for other in problems.OTHERS if "one of 32,768" in other.n
 
 
 def line_of(lengths: list[int], num_ctas: int) -> Line:
-    return Line(tiles_of_lengths(lengths, 1, 128, num_ctas), num_ctas)
+    return Line(tiles_of_lengths(lengths, 1, 128, num_ctas, START_TILES), num_ctas)
 
 
 def test_every_key_tile_belongs_to_one_part() -> None:
