@@ -220,12 +220,11 @@ def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> I
 def places_of_heads(
     spec: AttentionSpec, args: Arguments, number: Int32, usual: Int32
 ) -> tuple[Int32, Int32]:
-    """Return the places of all heads of a sequence, and what those of one differ by from ``usual``;
-    both 0 where there is none of that number."""
+    """Return the places of all heads of a sequence, 0 where there is none of that number, and by
+    what those of one, or then of the last sequence, differ from the ``usual`` ones."""
     own = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
-    exists = number < args.extras.num_sequences
     places = own * scheduled_heads(spec, args.num_q_heads)
-    return DEVICE.select(exists, places, 0), DEVICE.select(exists, own ^ usual, 0)
+    return DEVICE.select(number < args.extras.num_sequences, places, 0), own ^ usual
 
 
 def last_sequence(args: Arguments) -> Int32:

@@ -165,7 +165,7 @@ def test_a_cta_alone_computes_the_bits_of_whole_keys(case: Case) -> None:
         assert all(map(torch.equal, alone.results, run(whole).results))
 
 
-@pytest.mark.parametrize("count", [4, *also(32, 34, 70)])
+@pytest.mark.parametrize("count", [4, 34, *also(32, 70)])
 def test_sequences_that_are_alike_are_not_cut(count: int) -> None:
     """Three CTAs, of which one has fewer query tiles than the others."""
     case = streamed("cache causal", 64, lengths=((1, 520),) * count)
@@ -174,8 +174,8 @@ def test_sequences_that_are_alike_are_not_cut(count: int) -> None:
     assert all(map(torch.equal, alike.results, run(whole).results))
 
 
-@pytest.mark.parametrize("count", [8, *also(32, 33, 70)])
-@pytest.mark.parametrize("other", [0, -1])
+@pytest.mark.parametrize("count", [8, 70, *also(32, 33)])
+@pytest.mark.parametrize("other", [0, 6, -1])
 def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
     lengths = [(1, 260)] * count
     lengths[other] = (1, 900)
