@@ -1,7 +1,8 @@
 """Speed of the virtual SM100: seconds and warp instructions per second of whole attention calls.
 
 ``python -m benchmarks.simulator``. The target is FA4-class d128, one head, 1024 x 1024, full, in at
-most 1.5 s on two cores after compilation; the last column is the ratio to that.
+most 1.5 s on two cores after compilation; the last column is the ratio to that. A profile, with its
+band, of one CTA of d128 with 32 key tiles is to take at most 5 s of one core.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from pathlib import Path
 import torch
 
 import fa4_cute
+import sm100sim
 from sm100sim.options import Check
 
 TARGET_SECONDS = 1.5
+PROFILE_SECONDS = 5.0
+PROFILED_KEYS = 32 * 128
 REPEATS = 5
 CASES: tuple[tuple[str, int, bool, dict[str, object]], ...] = (
     ("d128 full", 128, False, {}),
@@ -58,6 +62,29 @@ def measure(head_dim: int, causal: bool, options: dict[str, object]) -> tuple[fl
     return statistics.median(inside), statistics.median(whole), instructions
 
 
+def cpu_seconds() -> float:
+    """Of this process and its children, such as ptxas."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+def profiling() -> float:
+    """Median seconds of a core that the profile of one CTA takes, its kernel being compiled."""
+    q = torch.randn(1, 256, 1, 128).bfloat16()
+    k, v = (torch.randn(1, PROFILED_KEYS, 1, 128).bfloat16() for _ in range(2))
+
+    def call() -> None:
+        fa4_cute.flash_attn(q, k, v)
+
+    call()
+    seconds = []
+    for _ in range(REPEATS):
+        before = cpu_seconds()
+        sm100sim.profile(call, "b200")
+        seconds.append(cpu_seconds() - before)
+    return statistics.median(seconds)
+
+
 def main() -> None:
     """Print the table."""
     print(f"{processor()}, one head, 1024 x 1024, bf16, median of {REPEATS}")
@@ -68,6 +95,11 @@ def main() -> None:
             f"{name:24}{run:9.3f}{call:9.3f}{instructions:14,}{instructions / run / 1e6:8.2f}"
             f"{call / TARGET_SECONDS:11.2f}"
         )
+    spent = profiling()
+    print(
+        f"a profile of {PROFILED_KEYS} keys: {spent:.2f} s of a core, "
+        f"{spent / PROFILE_SECONDS:.2f} of the target"
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory of this process: {peak:.2f} GiB (torch included)")
 

@@ -22,6 +22,9 @@ import torch
 
 import fa4_cute
 from benchmarks.hopper.decode_variants import compile_all
+from benchmarks.hopper.times.problems import BYTES
+from benchmarks.hopper.times.problems import Problem as Timed
+from benchmarks.hopper.times.tensors import of_cache
 from benchmarks.hopper.times.timing import Flush, measured
 from fa4_cute.host.ask.described import described
 from fa4_cute.host.ask.problem import Problem
@@ -63,12 +66,15 @@ class Mix:
     @property
     def bytes(self) -> int:
         """Of all keys and values."""
-        return 2 * sum(self.keys) * self.heads_kv * self.head_dim * int(self.type.itemsize)
+        return 2 * sum(self.keys) * self.heads_kv * self.head_dim * BYTES[self.timed.dtype]
 
     @property
-    def type(self) -> torch.dtype:
-        """Element type of q, k and v."""
-        return torch.float8_e4m3fn if self.dtype == "fp8_e4m3" else torch.bfloat16
+    def timed(self) -> Timed:
+        """The problem as tensors are made for it: of the longest sequence."""
+        return Timed(
+            "mix", len(self.keys), 1, self.room, self.heads, self.heads_kv, self.head_dim,
+            self.head_dim, causal=True, dtype=self.dtype.partition("_")[0], page=self.page,
+        )  # fmt: skip
 
     def problem(self, **options: Any) -> Problem:
         """Return the problem as the host sees it, with ``options`` of the call."""
@@ -125,22 +131,10 @@ def chosen(mix: Mix) -> Iterator[tuple[str, Choice, CombineSpec]]:
 
 def calls_of(mix: Mix) -> dict[str, Callable[[], torch.Tensor]]:
     """Return the calls on tensors of the mix, whose pages lie in random order."""
-    generator = torch.Generator("cuda").manual_seed(0)
-    counts = [-(-keys // mix.page) for keys in mix.keys]
-    order = torch.randperm(sum(counts), generator=generator, device="cuda").int()
-    table = torch.zeros(len(counts), max(counts), dtype=torch.int32, device="cuda")
-    for row, pages in zip(table, order.split(counts), strict=True):
-        row[: len(pages)] = pages
-    pool = (sum(counts), mix.page, mix.heads_kv, mix.head_dim)
-    shapes = ((len(counts), 1, mix.heads, mix.head_dim), pool, pool)
-    q, k, v = (
-        torch.randn(s, generator=generator, device="cuda", dtype=torch.bfloat16).to(mix.type)
-        for s in shapes
-    )
-    lengths = torch.tensor(mix.keys, dtype=torch.int32, device="cuda")
+    given = of_cache(mix.timed, mix.keys, "cuda")
     step = partial(
-        fa4_cute.flash_attn, q, k, v, causal=True, unchecked=True, page_table=table,
-        seqused_k=lengths,
+        fa4_cute.flash_attn, given["q"], given["k"], given["v"], causal=True, unchecked=True,
+        page_table=given["table"], seqused_k=given["lengths"],
     )  # fmt: skip
     return {name: partial(step, **options) for name, options in TRIALS.items()}
 

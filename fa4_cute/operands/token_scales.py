@@ -172,7 +172,7 @@ def scaled(
         return scaled_pairs(values, columns, scales.keys, row)
     keys: list[Float32] = []
     for column in columns[::VECTOR_COLUMNS]:
-        keys += shared.load_f32x4(scales.keys + column * DType.FP32.size)
+        keys += shared.load_vector(scales.keys + column * DType.FP32.size, VECTOR_COLUMNS)
     result: list[Float32] = []
     for i in range(0, len(values), 2):
         pair = mul2((values[i], values[i + 1]), (keys[i], keys[i + 1]))
@@ -192,7 +192,7 @@ def scaled_pairs(
         if first:
             barriers.warp_barrier()
         for i in range(first, min(first + PAIRED_COLUMNS, len(values)), PAIR):
-            of_keys = shared.load_f32x2(keys + columns[i] * DType.FP32.size)
+            of_keys = shared.load_vector(keys + columns[i] * DType.FP32.size, PAIR)
             pair = zip(values[i : i + PAIR], of_keys, strict=True)
             result += [mul(mul(v, k), row) for v, k in pair]
     return result

@@ -75,12 +75,12 @@ class Stretch:
     @property
     def tile(self) -> TilePlace:
         """The query tile that the warp is at."""
-        return TilePlace(*shared.load_b32x2(self._pair(ids.warp_index())))
+        return TilePlace(*shared.load_vector(self._pair(ids.warp_index()), 2, Int32))
 
     @property
     def line(self) -> tuple[Int32, Int32]:
         """Places of the line, and of every stretch."""
-        places, stretch = shared.load_b32x2(self._pair(MAX_WARPS))
+        places, stretch = shared.load_vector(self._pair(MAX_WARPS), 2, Int32)
         return places, stretch
 
     def _pair(self, index: Int32 | int) -> Int32:
@@ -154,38 +154,59 @@ def find_stretch(
     one another, and only those of the lane in which the stretch begins are looked at one by one.
     """
     count, lane = args.extras.num_sequences, ids.lane_index()
-    each, first, before, places = Int32(1), Int32(0), Int32(0), Int32(0)
+    usual = places_of_sequence(spec, args, Int32(0))
+    each, first, before, places, stretch = Int32(1), Int32(0), Int32(0), Int32(0), Int32(0)
     if count > WARP_THREADS:
         each = Int32((Uint32(count) + (WARP_THREADS - 1)) // WARP_THREADS)
-        own = places_of_lane(spec, args, each)
+        own, differ = places_of_lane(spec, args, each, usual)
         end = sum_of_lanes(own)
         places = from_lane(end, WARP_THREADS - 1)
-        begin = first_place(spec, stretch_of(spec, places))
-        begun = last_begun(end - own, own, begin)
+        stretch = stretch_in_line(spec, places, usual, differ)
+        begun = last_begun(end - own, own, first_place(spec, stretch))
         first, before = begun * each, from_lane(end - own, begun)
-    own = places_of_heads(spec, args, first + lane)
+    own, differ = places_of_heads(spec, args, first + lane, usual)
     end = before + sum_of_lanes(own)
     if count <= WARP_THREADS:
         places = from_lane(end, WARP_THREADS - 1)
-    stretch = stretch_of(spec, places)
+        stretch = stretch_in_line(spec, places, usual, differ)
     begin = first_place(spec, stretch)
     for _step in cutlass.range(WARP_THREADS, each, WARP_THREADS, unroll=1):
         # More than 1,024 sequences: those of a lane are more than a warp looks at together.
         if from_lane(end, WARP_THREADS - 1) <= begin:
             first, before = first + WARP_THREADS, from_lane(end, WARP_THREADS - 1)
-            own = places_of_heads(spec, args, first + lane)
+            own, differ = places_of_heads(spec, args, first + lane, usual)
             end = before + sum_of_lanes(own)
     begun = last_begun(end - own, own, begin)
     return (places, stretch), first + begun, from_lane(end - own, begun)
 
 
+def stretch_in_line(spec: AttentionSpec, places: Int32, usual: Int32, differ: Int32) -> Int32:
+    """Return the places of a stretch of a line of so many: there is one for every CTA or pair.
+
+    Whole warps.
+
+    Args:
+        spec: the static choices. places: of the line.
+        usual: places of a query tile of the first sequence.
+        differ: not 0 where a sequence that the lane looked at has another number.
+    """
+    some_differ = barriers.any_in_warp(differ != 0)
+    alike = DEVICE.select(some_differ, 0, usual)
+    count = in_clusters(spec, ids.grid_size_x())
+    return Int32(places_of_stretch(places, count, spec.start_tiles, DEVICE, alike=alike))
+
+
 @cute.jit
-def places_of_lane(spec: cutlass.Constexpr, args: cutlass.Constexpr, each: Int32) -> Int32:
-    """Return the places of ``each`` sequences that follow one another, the lane's."""
-    places, first = Int32(0), ids.lane_index() * each
+def places_of_lane(
+    spec: cutlass.Constexpr, args: cutlass.Constexpr, each: Int32, usual: Int32
+) -> tuple[Int32, Int32]:
+    """Return the places of ``each`` sequences that follow one another, the lane's, and whether some
+    differ from the ``usual`` ones."""
+    places, differ, first = Int32(0), Int32(0), ids.lane_index() * each
     for i in cutlass.range(0, each, unroll=LOOKED_AT):
-        places = places + places_of_heads(spec, args, first + i)
-    return places
+        own, differs = places_of_heads(spec, args, first + i, usual)
+        places, differ = places + own, differ | differs
+    return places, differ
 
 
 def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> Int32:
@@ -196,11 +217,14 @@ def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> I
     return places_of_tile(count, spec.start_tiles, DEVICE)
 
 
-def places_of_heads(spec: AttentionSpec, args: Arguments, number: Int32) -> Int32:
-    """Return those of all heads of a sequence; 0 where there is none of that number."""
-    places = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
-    places = places * scheduled_heads(spec, args.num_q_heads)
-    return DEVICE.select(number < args.extras.num_sequences, places, 0)
+def places_of_heads(
+    spec: AttentionSpec, args: Arguments, number: Int32, usual: Int32
+) -> tuple[Int32, Int32]:
+    """Return the places of all heads of a sequence, 0 where there is none of that number, and by
+    what those of one, or then of the last sequence, differ from the ``usual`` ones."""
+    own = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
+    places = own * scheduled_heads(spec, args.num_q_heads)
+    return DEVICE.select(number < args.extras.num_sequences, places, 0), own ^ usual
 
 
 def last_sequence(args: Arguments) -> Int32:
@@ -211,12 +235,6 @@ def last_sequence(args: Arguments) -> Int32:
 def stretch_number(spec: AttentionSpec) -> Int32:
     """Return the number of the stretch that the CTA takes, alone or with the other of its pair."""
     return in_clusters(spec, ids.block_index()[0])
-
-
-def stretch_of(spec: AttentionSpec, places: Int32) -> Int32:
-    """Return the places of a stretch: there is one for every CTA or pair."""
-    count = in_clusters(spec, ids.grid_size_x())
-    return places_of_stretch(places, count, spec.start_tiles, DEVICE)
 
 
 def first_place(spec: AttentionSpec, stretch: Int32) -> Int32:

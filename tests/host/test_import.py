@@ -1,4 +1,4 @@
-"""Importing the package is quick and loads nothing heavy."""
+"""Importing the package loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import fa4_cute
 
 HEAVY = ("torch", "cutlass", "sm100sim", "numpy", "cuda")
-LIMIT_SECONDS = 1.5
 
 
 def fresh(code: str) -> str:
@@ -21,15 +20,10 @@ def fresh(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_import_is_quick_and_light() -> None:
-    code = (
-        "import sys, time; start = time.perf_counter(); import fa4_cute; "
-        "print(time.perf_counter() - start); "
-        f"print([name for name in {HEAVY} if name in sys.modules])"
-    )
-    seconds, loaded = fresh(code).splitlines()
-    assert loaded == "[]"
-    assert float(seconds) < LIMIT_SECONDS
+def test_import_is_light() -> None:
+    """Heavy packages are what an import would take its time for."""
+    loaded = f"[name for name in {HEAVY} if name in sys.modules]"
+    assert fresh(f"import sys, fa4_cute; print({loaded})") == "[]"
 
 
 def test_questions_need_neither_torch_nor_dsl() -> None:

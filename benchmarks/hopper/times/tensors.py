@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
@@ -64,6 +65,22 @@ def make(problem: Problem, device: str) -> dict[str, torch.Tensor]:
         starts = torch.arange(p.batch + 1, device=device) * p.seqlen_q
         found["starts"] = starts.int()
     return found
+
+
+def of_cache(problem: Problem, lengths: Sequence[int], device: str) -> dict[str, torch.Tensor]:
+    """Tensors of a step of decoding with no more pages than its sequences have keys for.
+
+    Where a sequence has none, the table names the first page. The problem's length is the longest.
+    """
+    pages = [-(-n // problem.page) for n in lengths]
+    found = make(replace(problem, batch=1, seqlen_k=sum(pages) * problem.page), device)
+    own = found["table"][0].split(pages)
+    few = make(replace(problem, seqlen_k=problem.page), device)
+    return found | {
+        "q": few["q"], "out": few["out"],
+        "lengths": torch.tensor(lengths, dtype=torch.int32, device=device),
+        "table": torch.nn.utils.rnn.pad_sequence(own, batch_first=True),
+    }  # fmt: skip
 
 
 def last_sequence(problem: Problem, tensors: Tensors) -> tuple[torch.Tensor, ...]:

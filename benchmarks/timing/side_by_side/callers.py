@@ -19,7 +19,7 @@ import torch
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.record_fa4 import ask, overheard
 from benchmarks.hopper.times.runners import ours
-from benchmarks.hopper.times.tensors import make
+from benchmarks.hopper.times.tensors import make, of_cache
 from benchmarks.timing.attention_traces import assemblers
 from benchmarks.timing.side_by_side import others, tirx
 from benchmarks.timing.side_by_side.steps.streamed import Line
@@ -88,26 +88,11 @@ def inputs(problem: Problem, lengths: Sequence[int] = ()) -> dict[str, torch.Ten
     if not lengths:
         return make(problem, "cpu")
     if problem.page:
-        return _of_cache(problem, lengths)
+        return of_cache(problem, lengths, "cpu")
     total = sum(lengths)
     found = make(replace(problem, batch=1, seqlen_q=total, seqlen_k=total), "cpu")
     found["starts"] = torch.tensor([0, *lengths]).cumsum(0).int()
     return found
-
-
-def _of_cache(problem: Problem, lengths: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Tensors of a step of decoding with no more pages than its sequences have keys for.
-
-    Where a sequence has none, the table names the first page.
-    """
-    pages = [-(-n // problem.page) for n in lengths]
-    found = make(replace(problem, batch=1, seqlen_k=sum(pages) * problem.page), "cpu")
-    own = found["table"][0].split(pages)
-    few = make(replace(problem, seqlen_k=problem.page), "cpu")
-    return found | {
-        "q": few["q"], "out": few["out"], "lengths": torch.tensor(lengths, dtype=torch.int32),
-        "table": torch.nn.utils.rnn.pad_sequence(own, batch_first=True),
-    }  # fmt: skip
 
 
 def records(

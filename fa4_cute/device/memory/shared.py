@@ -1,18 +1,17 @@
-"""Shared memory of the calling CTA: single words, and vectors of four.
+"""Shared memory of the calling CTA: single words, and vectors of two or four.
 
 Addresses are 32-bit shared-memory window addresses (PTX ISA, "ld" and "st").
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from cutlass import Float32, Int32, cute
 
 from ..pointers import shared
 
-_VECTOR = 4
-_VECTOR_BYTES = 16
-_PAIR_BYTES = 8
 _WORD_BYTES = 4
+Word = TypeVar("Word", Float32, Int32)
 
 
 def load_f32(address: Int32) -> Float32:
@@ -20,30 +19,16 @@ def load_f32(address: Int32) -> Float32:
     return cute.arch.load(shared(address, Float32), Float32)
 
 
-def load_f32x4(address: Int32) -> list[Float32]:
-    """Return four floats from 16-byte aligned shared-memory ``address``."""
-    source = shared(address, Float32, _VECTOR_BYTES)
-    values = cute.make_tensor(source, cute.make_layout(_VECTOR)).load()
-    return [values[i] for i in range(_VECTOR)]
-
-
-def load_f32x2(address: Int32) -> list[Float32]:
-    """Return two floats from 8-byte aligned shared-memory ``address``."""
-    source = shared(address, Float32, _PAIR_BYTES)
-    values = cute.make_tensor(source, cute.make_layout(2)).load()
-    return [values[0], values[1]]
+def load_vector(address: Int32, count: int, dtype: type[Word] = Float32) -> list[Word]:
+    """Return two or four 32-bit words from a shared-memory ``address`` aligned to all of them."""
+    source = shared(address, dtype, count * _WORD_BYTES)
+    values = cute.make_tensor(source, cute.make_layout(count)).load()
+    return [values[i] for i in range(count)]
 
 
 def load_b32(address: Int32) -> Int32:
     """Return the 32-bit word at shared-memory ``address``."""
     return cute.arch.load(shared(address, Int32), Int32)
-
-
-def load_b32x2(address: Int32) -> list[Int32]:
-    """Return two 32-bit words from 8-byte aligned shared-memory ``address``."""
-    source = shared(address, Int32, _PAIR_BYTES)
-    values = cute.make_tensor(source, cute.make_layout(2)).load()
-    return [values[0], values[1]]
 
 
 def store_f32(address: Int32, value: Float32) -> None:

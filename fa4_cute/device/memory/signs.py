@@ -16,5 +16,5 @@ def flip_signs(start: Int32, num_bytes: int, dtype: DType) -> None:
     signs = _SIGNS[dtype.size]
     first = start + row_in_group() * UNIT_BYTES
     for offset in range(0, num_bytes, WARP_GROUP_THREADS * UNIT_BYTES):
-        words = shared.load_f32x4(first + offset)
+        words = shared.load_vector(first + offset, 4)
         shared.store_vector(first + offset, [word.bitcast(Int32) ^ signs for word in words])

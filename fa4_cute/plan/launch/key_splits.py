@@ -1,9 +1,9 @@
 """Into how many splits keys fall that a call leaves open: what all architectures have in common.
 
 Where sequences may differ in keys, and only the device knows how many they have, no number is right
-for all: stream-K gives every CTA as many (``stream_k``). A launch with equal lengths takes a few
-hundredths more than with the best number, others a quarter to nine tenths of it (measured on an
-H200: ``docs/experiments.md``).
+for all: stream-K gives every CTA as many (``stream_k``). A launch with equal lengths takes up to
+three hundredths more than with the best number, others a quarter to nine tenths of it (measured on
+an H200: ``docs/experiments.md``).
 """
 
 from __future__ import annotations

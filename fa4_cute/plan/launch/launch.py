@@ -13,7 +13,7 @@ from ..spec.combine_spec import MAX_SPLITS, CombineSpec
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
-from .stream_k import MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
+from .stream_k import ALONE_PLACES, MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
 from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns, key_loads
 
@@ -126,9 +126,8 @@ def plan_launch(
         scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
         if spec.variant.keeps_short:
             scalars[KEPT] = _kept(spec, sizes, math.prod(counts))
-        started = num_work
-        if not spec.variant.is_dynamic:
-            started = min(num_work, _most_at_once(spec, num_sms))
+        at_once = _ctas_or_pairs(spec, num_ctas)
+        started = num_work if spec.variant.is_dynamic else min(num_work, at_once)
         blocks = (started * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
         grid=blocks,
@@ -158,12 +157,15 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
 def stretches_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
     """Return the stretches of a stream-K launch, one for a CTA or pair: as many as run at once,
     where keys may be that many."""
-    return num_ctas_of(most_places(spec, sizes), _most_at_once(spec, num_sms), spec.start_tiles)
+    places, per_sm = most_places(spec, sizes), spec.schedule.ctas_per_sm
+    if spec.may_read_alone and places <= num_sms * ALONE_PLACES:
+        per_sm = 1
+    return num_ctas_of(places, _ctas_or_pairs(spec, num_sms * per_sm), spec.start_tiles)
 
 
-def _most_at_once(spec: AttentionSpec, num_sms: int) -> int:
-    """Return how many CTAs or pairs run at once; one is started however few SMs there are."""
-    return max(1, num_sms * spec.schedule.ctas_per_sm // spec.config.cta_group())
+def _ctas_or_pairs(spec: AttentionSpec, num_ctas: int) -> int:
+    """Return how many CTAs or pairs run at once, where so many CTAs do: one however few."""
+    return max(1, num_ctas // spec.config.cta_group())
 
 
 def most_places(spec: AttentionSpec, sizes: AttentionSizes) -> int:

@@ -13,6 +13,9 @@ belongs to the CTAs in whose stretches its key tiles lie; one without key tiles 
 the same, so that somebody writes its rows. A pair of CTAs takes a stretch together, and counts as
 one here.
 
+Where all query tiles have as many key tiles, as samples of one prompt have, a stretch of whole ones
+needs no joining, and is taken if it is little longer.
+
 Parts of query tiles are numbered by CTA and query tile together: from one part to the next in the
 line one of the two goes up by one, so that no two have one number, and those of a query tile follow
 one another. It is where a part's results are kept.
@@ -35,6 +38,12 @@ MAX_PLACES: Final = 2**30
 LEAST_STARTS: Final = 4
 """Starts of query tiles that a stretch could have: with fewer, to join parts takes longer than to
 read keys."""
+ALONE_PLACES: Final = 128
+"""Places of an SM up to which one CTA takes them all, where two would fit: starts and ends of more
+parts cost more than they hide (measured on an H200: ``docs/experiments.md``)."""
+LONGER: Final = 5
+"""A stretch of whole query tiles may be longer by one part in so many: memory is the limit, and the
+SMs that have one saturate it as well."""
 
 
 def least_places(start_tiles: int) -> int:
@@ -48,10 +57,22 @@ def places_of_tile(key_tiles: Any, start_tiles: int, ops: Arithmetic = HOST) -> 
 
 
 def places_of_stretch(
-    places: Any, num_ctas: Any, start_tiles: int, ops: Arithmetic = HOST
+    places: Any, num_ctas: Any, start_tiles: int, ops: Arithmetic = HOST, *, alike: Any = 0
 ) -> Any:
-    """Return the places of a stretch, in a line of ``places``."""
-    return ops.maximum((places + (num_ctas - 1)) // num_ctas, least_places(start_tiles))
+    """Return the places of a stretch, in a line of ``places``.
+
+    Args:
+        places: of the line. num_ctas: of the launch.
+        start_tiles: what a query tile's start and end take, in key tiles.
+        ops: how numbers are compared.
+        alike: places of every query tile; 0 where they differ.
+    """
+    even = (places + (num_ctas - 1)) // num_ctas
+    stretch = ops.maximum(even, least_places(start_tiles))
+    num_tiles = places // ops.maximum(alike, 1)
+    whole = (num_tiles + (num_ctas - 1)) // num_ctas * alike
+    is_longer = whole - stretch > stretch // LONGER
+    return ops.select(is_longer, stretch, ops.select(alike > 0, whole, stretch))
 
 
 def num_ctas_of(places: int, most: int, start_tiles: int) -> int:
@@ -122,7 +143,8 @@ def tiles_of_lengths(
     """
     counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]
     places = [int(places_of_tile(count, start_tiles)) for count in counts]
-    stretch = int(places_of_stretch(sum(places), num_ctas, start_tiles))
+    alike = places[0] if len(set(places)) == 1 else 0
+    stretch = int(places_of_stretch(sum(places), num_ctas, start_tiles, alike=alike))
     starts = accumulate(places, initial=0)
     found = zip(starts, counts, strict=False)
     return [TileInLine(start, n, stretch, start_tiles) for start, n in found]

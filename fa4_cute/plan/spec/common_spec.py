@@ -221,6 +221,11 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def may_read_alone(self) -> bool:
+        """Whether one CTA of an SM reads as fast as all that it has room for."""
+        return True
+
+    @property
     def start_tiles(self) -> int:
         """What the start and the end of a query tile take with stream-K, in key tiles."""
         return START_TILES

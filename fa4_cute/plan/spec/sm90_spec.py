@@ -233,6 +233,11 @@ class SM90Spec(CommonSpec):
         is_widest = config.transposes_values and config.ov_depth > WIDER_DEPTH
         return config.few_rows and not (changes and is_widest and variant.token_scales)
 
+    @property
+    def may_read_alone(self) -> bool:
+        """16-bit operands: fp8 ones come faster than one CTA multiplies them."""
+        return self.config.qkv_dtype_size > 1
+
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins: Q tiles."""
         if not self.ends_with_queries:

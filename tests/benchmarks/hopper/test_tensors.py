@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.runners import NotOffered, _sdpa, ours, torch_varlen
-from benchmarks.hopper.times.tensors import error, last_sequence, make, shapes
+from benchmarks.hopper.times.tensors import error, last_sequence, make, of_cache, shapes
 
 SMALL = Problem("full", 2, 80, 96, 4, 2, 64, 32)
 PAGED = replace(SMALL, seqlen_q=1, page=16, seqlen_k=90)
@@ -38,6 +38,16 @@ def test_a_right_result_has_no_error_and_a_wrong_one_has(problem: Problem) -> No
     assert error(problem, tensors) < 4e-3, "the rounding of bf16"
     out[-1] += 1.0
     assert error(problem, tensors) > 1e-2
+
+
+def test_sequences_of_a_cache_have_pages_of_their_own() -> None:
+    lengths = (90, 1, 0, 33)
+    found = of_cache(replace(PAGED, batch=len(lengths)), lengths, "cpu")
+    assert found["lengths"].tolist() == list(lengths)
+    assert len(found["q"]) == len(found["out"]) == len(lengths)
+    used = [page for row, n in zip(found["table"], (6, 1, 0, 3), strict=True) for page in row[:n]]
+    assert sorted(int(page) for page in used) == list(range(len(found["k"])))
+    assert found["table"].shape == (4, 6)
 
 
 @pytest.mark.slow

@@ -165,6 +165,24 @@ def test_a_cta_alone_computes_the_bits_of_whole_keys(case: Case) -> None:
         assert all(map(torch.equal, alone.results, run(whole).results))
 
 
+@pytest.mark.parametrize("count", [4, 34, *also(32, 70)])
+def test_sequences_that_are_alike_are_not_cut(count: int) -> None:
+    """Three CTAs, of which one has fewer query tiles than the others."""
+    case = streamed("cache causal", 64, lengths=((1, 520),) * count)
+    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1, num_qo=1)
+    alike = checked(call(arguments(case), num_sms=3))
+    assert all(map(torch.equal, alike.results, run(whole).results))
+
+
+@pytest.mark.parametrize("count", [8, 70, *also(32, 33)])
+@pytest.mark.parametrize("other", [0, 6, -1])
+def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
+    lengths = [(1, 260)] * count
+    lengths[other] = (1, 900)
+    case = streamed("cache causal", 64, lengths=tuple(lengths))
+    checked(call(arguments(case), num_sms=count))
+
+
 @pytest.mark.parametrize("num_sms", [2, *also(1, 5, 40)])
 @pytest.mark.parametrize("head_dim", [64, *also(256, 512)])
 def test_any_number_of_sms(num_sms: int, head_dim: int) -> None:

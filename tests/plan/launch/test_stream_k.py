@@ -15,9 +15,18 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.refusals import Refusal
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import ceil_div
 from fa4_cute.plan.launch.key_splits import STREAMED_KEYS, streams_keys
-from fa4_cute.plan.launch.launch import AttentionSizes, Workspace, plan_launch, stretches_of_line
+from fa4_cute.plan.launch.launch import (
+    AttentionSizes,
+    Workspace,
+    most_places,
+    plan_launch,
+    stretches_of_line,
+)
 from fa4_cute.plan.launch.stream_k import (
+    ALONE_PLACES,
+    LONGER,
     MAX_PLACES,
     Part,
     TileInLine,
@@ -35,10 +44,19 @@ from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
 
-TILES = st.lists(st.integers(0, 6) | st.integers(0, 300), min_size=1, max_size=60)
+MIXED = st.lists(st.integers(0, 6) | st.integers(0, 300), min_size=1, max_size=60)
+ALIKE = st.builds(lambda count, each: [each] * count, st.integers(1, 60), st.integers(0, 300))
+TILES = MIXED | ALIKE
 CTAS = st.integers(1, 264)
 STARTS = st.sampled_from([1, START_TILES])
 LEAST_PLACES = least_places(START_TILES)
+
+
+def stretch_of(tiles: list[int], num_ctas: int, start_tiles: int = START_TILES) -> int:
+    """Return the places of a stretch as a kernel finds them."""
+    places = [int(places_of_tile(count, start_tiles)) for count in tiles]
+    alike = places[0] if len(set(places)) == 1 else 0
+    return int(places_of_stretch(sum(places), num_ctas, start_tiles, alike=alike))
 
 
 def taken(
@@ -49,7 +67,7 @@ def taken(
     for count in tiles:
         starts.append(starts[-1] + places_of_tile(count, start_tiles))
     places = starts[-1]
-    stretch = places_of_stretch(places, num_ctas, start_tiles)
+    stretch = stretch_of(tiles, num_ctas, start_tiles)
     found: list[list[tuple[int, Part]]] = []
     for cta in range(num_ctas):
         parts: list[tuple[int, Part]] = []
@@ -81,8 +99,7 @@ def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int, star
 
 @given(TILES, CTAS, STARTS)
 def test_no_cta_takes_more_than_its_stretch(tiles: list[int], num_ctas: int, start: int) -> None:
-    places = sum(places_of_tile(count, start) for count in tiles)
-    stretch = places_of_stretch(places, num_ctas, start)
+    stretch = stretch_of(tiles, num_ctas, start)
     for parts in taken(tiles, num_ctas, start):
         # What begins before its stretch has its start there, too, and costs it again.
         begun = sum(part.index == 0 for _, part in parts)
@@ -113,6 +130,26 @@ def test_a_picture_of_a_line() -> None:
     assert found == [[(0, 0, 5), (1, 0, 1)], [(1, 1, 1), (2, 0, 8)], [(2, 8, 3), (3, 0, 1)]]
 
 
+@given(ALIKE, CTAS, STARTS)
+def test_query_tiles_that_are_alike_are_taken_whole_where_that_is_little_longer(
+    tiles: list[int], num_ctas: int, start: int
+) -> None:
+    each, stretch = int(places_of_tile(tiles[0], start)), stretch_of(tiles, num_ctas, start)
+    even = places_of_stretch(each * len(tiles), num_ctas, start)
+    rounds = ceil_div(len(tiles), num_ctas)
+    is_little = rounds * each <= even + even // LONGER
+    assert stretch == (rounds * each if is_little else even)
+    if is_little:
+        found = taken(tiles, num_ctas, start)
+        assert all(part.num_parts == 1 for parts in found for _, part in parts)
+
+
+def test_a_step_of_sequences_that_are_alike_joins_nothing() -> None:
+    """512 query tiles of 32 key tiles, of which 148 CTAs take four each; one that differs."""
+    assert stretch_of([32] * 512, 148) == 4 * (32 + START_TILES)
+    assert stretch_of([32] * 511 + [31], 148) == ceil_div(512 * (32 + START_TILES) - 1, 148)
+
+
 def test_a_short_line_has_few_ctas() -> None:
     assert num_ctas_of(LEAST_PLACES, 148, START_TILES) == 1
     assert num_ctas_of(LEAST_PLACES + 1, 148, START_TILES) == 2
@@ -141,6 +178,11 @@ def test_a_launch_has_a_cta_for_every_sm_and_keeps_parts_of_query_tiles() -> Non
     assert plan_launch(spec, few, 1.0).grid == (2, 1, 1)
     hopper = SM90Spec.for_attention(DType.BF16, 128, group=4, variant=CACHE).with_few_rows()
     assert stretches_of_line(hopper, STEP, 132) == 264
+    short = replace(STEP, batch=16, seqlen_k=2048)
+    assert most_places(hopper, short) <= 132 * ALONE_PLACES < most_places(hopper, STEP)
+    assert stretches_of_line(hopper, short, 132) == 132
+    fp8 = SM90Spec.for_attention(DType.FP8_E4M3, 128, group=4, variant=CACHE).with_few_rows()
+    assert stretches_of_line(fp8, short, 132) == 264
     assert Workspace.of(hopper, STEP, 1, 132) == (64 * 8 + 264, 4, 64 * 8)
     assert plan_launch(spec, replace(STEP, batch=0), 1.0).is_empty
 

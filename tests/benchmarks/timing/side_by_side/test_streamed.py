@@ -67,8 +67,10 @@ def test_a_stream_k_launch_stands_by_its_busiest_cta(other: problems.Other) -> N
 
 
 def test_a_tile_of_many_parts_takes_longer_to_join() -> None:
-    equal = callers.joined_after(OURS, ONE_LONG.problem)
-    assert 0 < equal < callers.joined_after(OURS, ONE_LONG.problem, ONE_LONG.lengths)
+    problem = ONE_LONG.problem
+    assert callers.joined_after(OURS, problem) == 0, "none is cut where all are alike"
+    few = callers.joined_after(OURS, problem, [problem.seqlen_k] * (problem.batch - 1) + [1])
+    assert 0 < few < callers.joined_after(OURS, problem, ONE_LONG.lengths)
     assert callers.joined_after(THEIRS, ONE_LONG.problem) == 0
 
 
