@@ -128,16 +128,17 @@ def test_each_query_tile_has_a_counter() -> None:
 
 def test_each_cta_of_a_pair_has_a_counter() -> None:
     """One that counts on from a wrong number leaves out its own rows: those of the second CTA."""
-    case = streamed("causal", 256, lengths=((200, 2300),), heads=1, kv_heads=1)
-    memory = torch.zeros(2, dtype=torch.int32)
-    given, counters = arguments(case), Counters(memory.data_ptr(), 2, memory)
+    case = streamed("causal", 256, lengths=((200, 2300),), heads=2, kv_heads=2)
+    memory = torch.zeros(4, dtype=torch.int32)
+    given, counters = arguments(case), Counters(memory.data_ptr(), 4, memory)
     with mock.patch.object(operands, "counters_on", return_value=counters):
         first = call(given).out
         assert not memory.any()
         memory[1] += 1
         again = call(given).out
     assert torch.equal(first[:, :128], again[:, :128])
-    assert not torch.equal(first[:, 128:], again[:, 128:])
+    assert torch.equal(first[:, :, 1], again[:, :, 1])
+    assert not torch.equal(first[:, 128:, 0], again[:, 128:, 0])
 
 
 def test_each_part_has_memory_of_its_own() -> None:
