@@ -70,10 +70,10 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
             a pair of CTAs for every two; ``"dynamic"``, a CTA or pair for every query tile, of
             which those that run take over the tiles of those that have not started (Blackwell);
             or None, which leaves it to rules that :func:`fa4_cute.explain` names. No bit depends
-            on these. ``"stream_k"``, a CTA for every SM, which takes as many keys as any other, for
-            queries that fit one query tile: its bits depend on all lengths of the batch. None
-            chooses it where sequences may differ in keys and ``num_splits`` and ``num_qo`` are
-            open.
+            on these. ``"stream_k"``, a CTA for every SM or a pair for every two, which takes as
+            many keys as any other, for queries that fit one query tile: its bits depend on all
+            lengths of the batch. None chooses it where sequences may differ in keys and
+            ``num_splits`` and ``num_qo`` are open.
         num_qo: Q tiles per CTA, 1 or 2, for head dimensions up to 192 and on Hopper for all; there
             2 means as many as a CTA can hold. None chooses by the sizes of the call. The bits of a
             row depend on ``num_qo``, ``num_splits`` and ``split``; if these are given, they do not

@@ -251,7 +251,11 @@ def _with_others_counted(line: Line | None, *given: Any) -> Any:
     call = describe_call(*given)
     if call.counters is not None:
         count = [call.described.num_splits - 1] * call.counters.number
-        counted = line.counted(line.busiest()) if line else count
+        counted = count
+        if line:
+            # The CTAs of a pair have a counter each.
+            each = call.counters.number // len(line.tiles)
+            counted = [n for n in line.counted(line.busiest()) for _ in range(each)]
         call.counters.memory.copy_(torch.tensor(counted))
     return call
 

@@ -43,9 +43,13 @@ ONE_Q = persistent((300, 600, 128), batch=1, heads=1, num_qo=1)
 """Query tiles of three to five key tiles, so that both groups join each."""
 PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
 STREAMED = replace(
-    dense(100, 600, 384, 2, 2, batch=2, growth=0.02), features=frozenset({"stream_k", "causal"})
-)
-"""By stream-K; the softmax writes O from registers, and Q is loaded when scores have read it."""
+    dense(100, 600, 384, 2, 2, growth=0.02), lengths=((100, 400), (100, 700)),
+    features=frozenset({"stream_k", "causal", "cache"}),
+)  # fmt: skip
+"""By stream-K; the softmax writes O from registers, and Q is loaded once scores have read it.
+
+Two key tiles, and three.
+"""
 HOPPER = persistent((500, 300, 64), arch=SM90A, num_qo=None)
 GROUP = replace(
     dense(300, 300, 72, 4, 2, batch=2, growth=0.02), features=frozenset({"persistent", "causal"})
