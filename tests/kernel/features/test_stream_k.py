@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -13,6 +15,7 @@ import fa4_cute
 from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.launch.stream_k import tiles_of_lengths
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
@@ -141,8 +144,9 @@ def test_each_cta_of_a_pair_has_a_counter() -> None:
     assert not torch.equal(first[:, 128:, 0], again[:, 128:, 0])
 
 
-def test_each_part_has_memory_of_its_own() -> None:
-    """Also what a CTA has of the end of a query tile and of the begin of the next one."""
+@contextmanager
+def partial_results() -> Iterator[list[torch.Tensor]]:
+    """Yield what is to hold O and log-sum-exps of the parts of a call."""
     made: list[torch.Tensor] = []
     new_partial = operands.new_partial
 
@@ -151,10 +155,20 @@ def test_each_part_has_memory_of_its_own() -> None:
         return made[0], made[1]
 
     with mock.patch.object(operands, "new_partial", kept):
+        yield made
+
+
+def written(made: list[torch.Tensor]) -> list[int]:
+    """Return the numbers of the parts that were written."""
+    return [int(n) for n in made[1].isfinite().any(dim=1).nonzero().flatten()]
+
+
+def test_each_part_has_memory_of_its_own() -> None:
+    """Also what a CTA has of the end of a query tile and of the begin of the next one."""
+    with partial_results() as made:
         checked(call(arguments(HEADS)))
-    written = made[1][:, :3].isfinite().all(dim=1)
     # CTAs 0 and 1 have parts of the first, 1 and 2 of the second.
-    assert written.nonzero().flatten().tolist() == [0 + 0, 1 + 0, 1 + 1, 2 + 1]
+    assert written(made) == [0 + 0, 1 + 0, 1 + 1, 2 + 1]
 
 
 @pytest.mark.parametrize("case", [CASES[0], PAIRS[0], *also(*CASES[3:])], ids=str)
@@ -178,10 +192,22 @@ def test_sequences_that_are_alike_are_not_cut(count: int) -> None:
 @pytest.mark.parametrize("count", [8, 70, *also(32, 33)])
 @pytest.mark.parametrize("other", [0, 6, -1])
 def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
-    lengths = [(1, 260)] * count
-    lengths[other] = (1, 900)
-    case = streamed("cache causal", 64, lengths=tuple(lengths))
-    checked(call(arguments(case), num_sms=count))
+    """Parts are those of the plan, where a stretch of whole query tiles would have none."""
+    lengths = [520] * count
+    lengths[other] = 900
+    case = streamed("cache causal", 64, lengths=tuple((1, keys) for keys in lengths), kv_heads=1)
+    spec, num_ctas = spec_of(case), 5
+    with partial_results() as made:
+        checked(call(arguments(case), num_sms=num_ctas))
+    tiles = tiles_of_lengths(lengths, 1, spec.config.BN, num_ctas, spec.start_tiles)
+    expected = {
+        cta + n
+        for n, tile in enumerate(tiles)
+        for cta in range(num_ctas)
+        if 0 <= (part := tile.part(cta)).index < part.num_parts > 1
+    }
+    assert expected
+    assert set(written(made)) == expected
 
 
 @pytest.mark.parametrize("num_sms", [2, *also(1, 5, 40)])
