@@ -182,7 +182,7 @@ def test_reading_takes_steps_in_proportion() -> None:
         source, profile = text(block * count), cProfile.Profile()
         module = profile.runcall(parse, source)
         assert len(module.kernels["k"].body) == 6 * count
-        return pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+        return pstats.Stats(profile).total_calls  # type: ignore[attr-defined]  # not in typeshed
 
     calls(1)  # fills what is kept from one text to the next
     few = calls(100)
