@@ -193,7 +193,7 @@ def stretch_in_line(spec: AttentionSpec, places: Int32, usual: Int32, differ: In
     some_differ = barriers.any_in_warp(differ != 0)
     alike = DEVICE.select(some_differ, 0, usual)
     count = in_clusters(spec, ids.grid_size_x())
-    return Int32(places_of_stretch(places, count, spec.start_tiles, DEVICE, alike=alike))
+    return Int32(places_of_stretch(places, count, spec.config.BN, DEVICE, alike=alike))
 
 
 @cute.jit

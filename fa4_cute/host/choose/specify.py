@@ -124,7 +124,7 @@ def _streams(posed: Problem, spec: AttentionSpec) -> bool:
     if features.scheduler is not None:
         return features.scheduler is Scheduler.STREAM_K
     is_open = features.num_splits is None and posed.num_qo is None
-    return is_open and streams_keys(spec, posed.sizes)
+    return is_open and streams_keys(spec, posed.sizes, posed.sms)
 
 
 def _joined_by_rules(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:

@@ -25,19 +25,25 @@ MOST_ROUNDS: Final = 4
 STREAMED_KEYS: Final = 2048
 """Keys that the longest sequence has room for from which on stream-K is taken; with fewer, starts
 and ends of query tiles are most of a launch, whoever takes them."""
+STREAMED_PLACES: Final = 12
+"""Places of the line for each SM, by the room, from which on stream-K is taken: with fewer, as many
+splits of every sequence have an SM each, and no SM has to wait for the longest."""
 
 
-def streams_keys(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
+def streams_keys(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bool:
     """Return whether CTAs of ``spec`` take as many keys each where the call leaves that open.
 
-    Queries have to fit one query tile: those of a step of decoding, or of a draft.
+    Queries have to fit one query tile: those of a step of decoding, or of a draft. Pairs of CTAs
+    take short lines, too: their splits are put together by another launch.
     """
     variant = spec.variant
     may_differ = sizes.batch > 1 and (variant.used_k or variant.ragged_k)
     if not (may_differ and spec.may_stream_keys and sizes.seqlen_k >= STREAMED_KEYS):
         return False
-    is_short = 0 < sizes.seqlen_q <= TileShape.of(spec.config).positions
-    return is_short and most_places(spec, sizes) <= MAX_PLACES
+    if not 0 < sizes.seqlen_q <= TileShape.of(spec.config).positions:
+        return False
+    in_pairs, places = spec.config.cta_group() > 1, most_places(spec, sizes)
+    return places <= MAX_PLACES and (in_pairs or places >= STREAMED_PLACES * num_sms)
 
 
 @dataclass(frozen=True)

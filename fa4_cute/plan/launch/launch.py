@@ -160,7 +160,7 @@ def stretches_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) 
     places, per_sm = most_places(spec, sizes), spec.schedule.ctas_per_sm
     if spec.may_read_alone and places <= num_sms * ALONE_PLACES:
         per_sm = 1
-    return num_ctas_of(places, _ctas_or_pairs(spec, num_sms * per_sm), spec.start_tiles)
+    return num_ctas_of(places, _ctas_or_pairs(spec, num_sms * per_sm), spec.config.BN)
 
 
 def _ctas_or_pairs(spec: AttentionSpec, num_ctas: int) -> int:

@@ -35,9 +35,9 @@ from ..masks.masks import HOST, Arithmetic
 
 MAX_PLACES: Final = 2**30
 """Places of a line at most: the end of the last stretch is a signed 32-bit number, too."""
-LEAST_STARTS: Final = 4
-"""Starts of query tiles that a stretch could have: with fewer, to join parts takes longer than to
-read keys."""
+LEAST_KEYS: Final = 512
+"""Keys of a stretch at least: with fewer, to join parts takes longer than to read keys (predicted
+for a B200, measured on an H200: ``docs/experiments.md``)."""
 ALONE_PLACES: Final = 128
 """Places of an SM up to which one CTA takes them all, where two would fit: starts and ends of more
 parts cost more than they hide (measured on an H200: ``docs/experiments.md``)."""
@@ -46,9 +46,9 @@ LONGER: Final = 5
 SMs that have one saturate it as well."""
 
 
-def least_places(start_tiles: int) -> int:
-    """Return the places of a stretch at least."""
-    return LEAST_STARTS * start_tiles
+def least_places(key_tile: int) -> int:
+    """Return the places of a stretch at least, by the keys of a key tile."""
+    return ceil_div(LEAST_KEYS, key_tile)
 
 
 def places_of_tile(key_tiles: Any, start_tiles: int, ops: Arithmetic = HOST) -> Any:
@@ -57,27 +57,26 @@ def places_of_tile(key_tiles: Any, start_tiles: int, ops: Arithmetic = HOST) -> 
 
 
 def places_of_stretch(
-    places: Any, num_ctas: Any, start_tiles: int, ops: Arithmetic = HOST, *, alike: Any = 0
+    places: Any, num_ctas: Any, key_tile: int, ops: Arithmetic = HOST, *, alike: Any = 0
 ) -> Any:
     """Return the places of a stretch, in a line of ``places``.
 
     Args:
         places: of the line. num_ctas: of the launch.
-        start_tiles: what a query tile's start and end take, in key tiles.
-        ops: how numbers are compared.
+        key_tile: keys of a key tile. ops: how numbers are compared.
         alike: places of every query tile; 0 where they differ.
     """
     even = (places + (num_ctas - 1)) // num_ctas
-    stretch = ops.maximum(even, least_places(start_tiles))
+    stretch = ops.maximum(even, least_places(key_tile))
     num_tiles = places // ops.maximum(alike, 1)
     whole = (num_tiles + (num_ctas - 1)) // num_ctas * alike
     is_longer = whole - stretch > stretch // LONGER
     return ops.select(is_longer, stretch, ops.select(alike > 0, whole, stretch))
 
 
-def num_ctas_of(places: int, most: int, start_tiles: int) -> int:
+def num_ctas_of(places: int, most: int, key_tile: int) -> int:
     """Return how many CTAs a line of so many places may need, of ``most`` that run at once."""
-    return min(most, ceil_div(places, least_places(start_tiles)))
+    return min(most, ceil_div(places, least_places(key_tile)))
 
 
 def num_parts_of(num_tiles: int, num_ctas: int) -> int:
@@ -144,7 +143,7 @@ def tiles_of_lengths(
     counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]
     places = [int(places_of_tile(count, start_tiles)) for count in counts]
     alike = places[0] if len(set(places)) == 1 else 0
-    stretch = int(places_of_stretch(sum(places), num_ctas, start_tiles, alike=alike))
+    stretch = int(places_of_stretch(sum(places), num_ctas, key_tile, alike=alike))
     starts = accumulate(places, initial=0)
     found = zip(starts, counts, strict=False)
     return [TileInLine(start, n, stretch, start_tiles) for start, n in found]

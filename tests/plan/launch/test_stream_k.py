@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -48,26 +48,36 @@ MIXED = st.lists(st.integers(0, 6) | st.integers(0, 300), min_size=1, max_size=6
 ALIKE = st.builds(lambda count, each: [each] * count, st.integers(1, 60), st.integers(0, 300))
 TILES = MIXED | ALIKE
 CTAS = st.integers(1, 264)
-STARTS = st.sampled_from([1, START_TILES])
-LEAST_PLACES = least_places(START_TILES)
 
 
-def stretch_of(tiles: list[int], num_ctas: int, start_tiles: int = START_TILES) -> int:
+class Sizes(NamedTuple):
+    """What a start counts as, and keys of a key tile: stretches may be shorter than a start."""
+
+    start: int = START_TILES
+    key_tile: int = 128
+
+
+USUAL = Sizes()
+SIZES = st.sampled_from([USUAL, Sizes(key_tile=64), Sizes(start=1), Sizes(key_tile=512)])
+LEAST_PLACES = least_places(128)
+
+
+def stretch_of(tiles: list[int], num_ctas: int, sizes: Sizes = USUAL) -> int:
     """Return the places of a stretch as a kernel finds them."""
-    places = [int(places_of_tile(count, start_tiles)) for count in tiles]
+    places = [int(places_of_tile(count, sizes.start)) for count in tiles]
     alike = places[0] if len(set(places)) == 1 else 0
-    return int(places_of_stretch(sum(places), num_ctas, start_tiles, alike=alike))
+    return int(places_of_stretch(sum(places), num_ctas, sizes.key_tile, alike=alike))
 
 
 def taken(
-    tiles: list[int], num_ctas: int, start_tiles: int = START_TILES
+    tiles: list[int], num_ctas: int, sizes: Sizes = USUAL
 ) -> list[list[tuple[int, Part]]]:
     """Return the parts of every CTA, with their query tiles, found as a kernel finds them."""
-    starts = [0]
+    starts, start_tiles = [0], sizes.start
     for count in tiles:
         starts.append(starts[-1] + places_of_tile(count, start_tiles))
     places = starts[-1]
-    stretch = stretch_of(tiles, num_ctas, start_tiles)
+    stretch = stretch_of(tiles, num_ctas, sizes)
     found: list[list[tuple[int, Part]]] = []
     for cta in range(num_ctas):
         parts: list[tuple[int, Part]] = []
@@ -80,10 +90,12 @@ def taken(
     return found
 
 
-@given(TILES, CTAS, STARTS)
-def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int, start: int) -> None:
+@given(TILES, CTAS, SIZES)
+def test_every_key_tile_belongs_to_one_cta(
+    tiles: list[int], num_ctas: int, sizes: Sizes
+) -> None:
     of_tile: dict[int, list[tuple[int, Part]]] = {n: [] for n in range(len(tiles))}
-    for cta, of_cta in enumerate(taken(tiles, num_ctas, start)):
+    for cta, of_cta in enumerate(taken(tiles, num_ctas, sizes)):
         for n, part in of_cta:
             of_tile[n].append((cta, part))
     for n, taken_of_tile in of_tile.items():
@@ -97,22 +109,24 @@ def test_every_key_tile_belongs_to_one_cta(tiles: list[int], num_ctas: int, star
         assert {part.num_parts for part in parts} == {len(parts)}
 
 
-@given(TILES, CTAS, STARTS)
-def test_no_cta_takes_more_than_its_stretch(tiles: list[int], num_ctas: int, start: int) -> None:
-    stretch = stretch_of(tiles, num_ctas, start)
-    for parts in taken(tiles, num_ctas, start):
+@given(TILES, CTAS, SIZES)
+def test_no_cta_takes_more_than_its_stretch(
+    tiles: list[int], num_ctas: int, sizes: Sizes
+) -> None:
+    stretch = stretch_of(tiles, num_ctas, sizes)
+    for parts in taken(tiles, num_ctas, sizes):
         # What begins before its stretch has its start there, too, and costs it again.
         begun = sum(part.index == 0 for _, part in parts)
-        assert sum(part.count for _, part in parts) + (begun - 1) * start <= stretch
+        assert sum(part.count for _, part in parts) + (begun - 1) * sizes.start <= stretch
 
 
-@given(TILES, CTAS, STARTS)
+@given(TILES, CTAS, SIZES)
 def test_parts_are_numbered_by_cta_and_query_tile(
-    tiles: list[int], num_ctas: int, start: int
+    tiles: list[int], num_ctas: int, sizes: Sizes
 ) -> None:
     """As results are kept: apart, and those of a query tile one behind the other."""
     numbers = []
-    for cta, parts in enumerate(taken(tiles, num_ctas, start)):
+    for cta, parts in enumerate(taken(tiles, num_ctas, sizes)):
         for n, part in parts:
             first_cta = cta - part.index
             assert first_cta + n + part.index == cta + n
@@ -123,24 +137,23 @@ def test_parts_are_numbered_by_cta_and_query_tile(
 
 def test_a_picture_of_a_line() -> None:
     """Query tiles of 5, 2, 11 and 1 key tiles, three stretches."""
-    tiles = [5, 2, 11, 1]
-    found = [[(n, part.first, part.count) for n, part in of_cta] for of_cta in taken(tiles, 3)]
-    places = sum(places_of_tile(count, START_TILES) for count in tiles)
-    assert places_of_stretch(places, 3, START_TILES) == LEAST_PLACES
-    assert found == [[(0, 0, 5), (1, 0, 1)], [(1, 1, 1), (2, 0, 8)], [(2, 8, 3), (3, 0, 1)]]
+    tiles, sizes = [5, 2, 11, 1], Sizes(key_tile=64)
+    assert stretch_of(tiles, 3, sizes) == ceil_div(8 + 5 + 14 + 4, 3)
+    found = [[(n, part.first, part.count) for n, part in of] for of in taken(tiles, 3, sizes)]
+    assert found == [[(0, 0, 5)], [(1, 0, 2), (2, 0, 6)], [(2, 6, 5), (3, 0, 1)]]
 
 
-@given(ALIKE, CTAS, STARTS)
+@given(ALIKE, CTAS, SIZES)
 def test_query_tiles_that_are_alike_are_taken_whole_where_that_is_little_longer(
-    tiles: list[int], num_ctas: int, start: int
+    tiles: list[int], num_ctas: int, sizes: Sizes
 ) -> None:
-    each, stretch = int(places_of_tile(tiles[0], start)), stretch_of(tiles, num_ctas, start)
-    even = places_of_stretch(each * len(tiles), num_ctas, start)
+    each, stretch = int(places_of_tile(tiles[0], sizes.start)), stretch_of(tiles, num_ctas, sizes)
+    even = places_of_stretch(each * len(tiles), num_ctas, sizes.key_tile)
     rounds = ceil_div(len(tiles), num_ctas)
     is_little = rounds * each <= even + even // LONGER
     assert stretch == (rounds * each if is_little else even)
     if is_little:
-        found = taken(tiles, num_ctas, start)
+        found = taken(tiles, num_ctas, sizes)
         assert all(part.num_parts == 1 for parts in found for _, part in parts)
 
 
@@ -151,9 +164,10 @@ def test_a_step_of_sequences_that_are_alike_joins_nothing() -> None:
 
 
 def test_a_short_line_has_few_ctas() -> None:
-    assert num_ctas_of(LEAST_PLACES, 148, START_TILES) == 1
-    assert num_ctas_of(LEAST_PLACES + 1, 148, START_TILES) == 2
-    assert num_ctas_of(10**6, 148, START_TILES) == 148
+    assert num_ctas_of(LEAST_PLACES, 148, 128) == 1
+    assert num_ctas_of(LEAST_PLACES + 1, 148, 128) == 2
+    assert num_ctas_of(10**6, 148, 128) == 148
+    assert least_places(64) == 2 * LEAST_PLACES
 
 
 CACHE = Variant(used_k=True, page_size=64, scheduler=Scheduler.STREAM_K)
@@ -175,7 +189,7 @@ def test_a_launch_has_a_cta_for_every_sm_and_keeps_parts_of_query_tiles() -> Non
     assert Workspace.of(spec, STEP, 1) == (64 * 8 + 148, 4, 64 * 8)
     assert Workspace.of(spec, replace(STEP, seqlen_q=3), 1).rows == 3 * 4
     few = AttentionSizes(1, 1, 1024, 8, 2)
-    assert plan_launch(spec, few, 1.0).grid == (2, 1, 1)
+    assert plan_launch(spec, few, 1.0).grid == (6, 1, 1)
     hopper = SM90Spec.for_attention(DType.BF16, 128, group=4, variant=CACHE).with_few_rows()
     assert stretches_of_line(hopper, STEP, 132) == 264
     short = replace(STEP, batch=16, seqlen_k=2048)
@@ -212,8 +226,8 @@ def test_the_start_of_a_query_tile_counts_by_the_size_of_key_tiles() -> None:
     assert [spec.start_tiles for spec in (stream_k(), in_pairs(256), in_pairs(512))] == [3, 3, 1]
     few = AttentionSizes(1, 1, 2048, 8, 2)
     # 16 key tiles of 128 keys, and 3 places, twice; or 8 of 256, and 1.
-    assert stretches_of_line(in_pairs(256), few, 148) == 38 // 12 + 1
-    assert stretches_of_line(in_pairs(512), few, 148) == 18 // 4 + 1
+    assert stretches_of_line(in_pairs(256), few, 148) == 38 // 4 + 1
+    assert stretches_of_line(in_pairs(512), few, 148) == 18 // 2
 
 
 def test_more_queries_or_keys_than_it_counts_are_refused() -> None:
@@ -224,7 +238,7 @@ def test_more_queries_or_keys_than_it_counts_are_refused() -> None:
     long = replace(STEP, batch=2**16, seqlen_k=2**20)
     with pytest.raises(ValueError, match=f"counted up to {MAX_PLACES}; .*scheduler='tile'"):
         plan_launch(spec, long, 1.0)
-    assert not streams_keys(stream_k(scheduler=Scheduler.TILE), long)
+    assert not streams_keys(stream_k(scheduler=Scheduler.TILE), long, 148)
 
 
 PAGED = Features(used_k=True, page_size=64)
@@ -237,7 +251,7 @@ STREAMED: tuple[dict[str, Any], ...] = (
     {"dtype": "fp8_e4m3"},
     {"head_dim": 192},
     {"seqlen_k": STREAMED_KEYS},
-    {"batch": 2},
+    {"batch": 2, "seqlen_k": 65536},
     {"return_lse": True},
 )
 STREAMED_IN_PAIRS: tuple[dict[str, Any], ...] = (
@@ -247,10 +261,12 @@ STREAMED_IN_PAIRS: tuple[dict[str, Any], ...] = (
     {"features": replace(PAGED, sink=True)},
     {"dtype": "fp8_e4m3"},
     {"seqlen_k": STREAMED_KEYS},
+    {"batch": 2},
 )
 NOT_STREAMED = (
     {"features": Features()},  # all are as long
     {"batch": 1},
+    {"batch": 4},  # a short line
     {"seqlen_k": STREAMED_KEYS - 1},
     {"seqlen_q": 33},
     {"num_qo": 1},
