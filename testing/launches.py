@@ -51,13 +51,19 @@ class Described:
         packed: parameters and grid of its launch.
     """
 
-    def __init__(self, case: Case, num_sms: int = SMS) -> None:
-        """Choose the kernel of `case` and pack its parameters for a device of `num_sms` SMs."""
+    def __init__(self, case: Case, num_sms: int | None = None) -> None:
+        """Choose the kernel of `case` and pack its parameters for a device of `num_sms` SMs.
+
+        By default they are few: `SMS`, and as many pairs where pairs take parts of query tiles.
+        """
         # The inputs live as long as the call that has their addresses.
         self._asked, _ = asked_by(case, SMS)
         choice: Any = require(choose(self._asked.problem))
         self.spec = choice.spec
         self.problem = self._asked.problem.settled(self.spec.variant, choice.num_splits)
+        if num_sms is None:
+            streams = self.spec.variant.streams_keys
+            num_sms = SMS * self.spec.config.cta_group() if streams else SMS
         given = self._asked.inputs, self._asked.tensors
         workspace = Workspace.of(self.spec, self.problem.sizes, choice.num_splits, num_sms)
         self.call = describe_call(self.problem, *given, workspace=workspace)
