@@ -123,6 +123,11 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(DYNAMIC, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
         featured(DYNAMIC, 256, ((600, 70),), 2),
     ),
+    "pair256-stream-k": (
+        # The second pair has one key tile of the first query tile; the first one three, and four.
+        featured(STREAMED, 256, ((3, 2650), (1, 130), (1, 384), (2, 900)), 1, growth=0.005),
+        featured(STREAMED, 256, ((1, 384), (20, 1000), (0, 20), (9, 7)), 1),
+    ),
     "hopper": (
         dense(200, 1270, 128, causal=True, growth=0.016, arch=HOPPER),
         dense(300, 510, 128, causal=True, softmax_scale=-0.1, arch=HOPPER),
@@ -162,7 +167,7 @@ BASES: Final = {
     "1q-stream-k": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "pair256-persistent-plain": "pair256",
-    "pair256-dynamic": "pair256-pages",
+    "pair256-dynamic": "pair256-pages", "pair256-stream-k": "pair256-persistent",
     "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",
 }  # fmt: skip
 """Kernel -> a kernel above that has most of its statements, in which all of them are at fault."""
