@@ -150,6 +150,9 @@ OWN: dict[str, set[str]] = {
     "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},
     "1q-last": {"drop-atomic", "relaxed-atomic", "narrow-atomic", "drop-barrier-aligned"},
     "1q-stream-k": {"drop-atomic", "narrow-atomic", "drop-barrier-aligned", "drop-bar-warp-sync"},
+    "pair256-stream-k": {
+        "drop-atomic", "narrow-atomic", "drop-barrier-aligned", "drop-bar-warp-sync",
+    },
     "2q-masks-apart": {"drop-wait", "drop-arrive", "drop-copy", "drop-commit", "early-release"},
     "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
     "pair256-persistent-plain": {"drop-wait", "drop-arrive", "drop-commit", "drop-fence-before"},
@@ -231,7 +234,8 @@ def test_a_statement_is_known_without_registers_and_numbers() -> None:
     assert (text, "publish") in statements("1q-cluster").values()
 
 
-IDLE = {"1q-last": {"@counts atom.acq_rel.gpu.global.inc.u32 before, [],"}}
+COUNT = {"@counts atom.acq_rel.gpu.global.inc.u32 before, [],"}
+IDLE = {"1q-last": COUNT, "1q-stream-k": COUNT}
 """Thread 0 counts its CTA: in the code of the second softmax group nobody does."""
 
 
