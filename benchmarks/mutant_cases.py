@@ -167,7 +167,7 @@ BASES: Final = {
     "1q-stream-k": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "pair256-persistent-plain": "pair256",
-    "pair256-dynamic": "pair256-pages", "pair256-stream-k": "pair256-persistent",
+    "pair256-dynamic": "pair256-pages", "pair256-stream-k": "pair256-pages",
     "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",
 }  # fmt: skip
 """Kernel -> a kernel above that has most of its statements, in which all of them are at fault."""

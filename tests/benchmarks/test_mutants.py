@@ -216,7 +216,7 @@ def test_kernels_with_a_base() -> None:
     assert OWN.keys() == BASES.keys()
     whole = [kernel for kernel in KERNELS if kernel not in BASES]
     assert set(BASES.values()) <= set(whole)
-    assert len([k for k in KERNELS if "_pair" in prepared_name(k)]) == 8
+    assert len([k for k in KERNELS if "_pair" in prepared_name(k)]) == 9
 
 
 def test_only_statements_at_corresponding_places_are_shared() -> None:
