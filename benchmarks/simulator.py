@@ -17,7 +17,12 @@ import torch
 
 import fa4_cute
 import sm100sim
+from benchmarks.processes import processor_seconds
+from fa4_cute.host.compile import cache
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.options import Check
+from sm100sim.ptx import parse
 
 TARGET_SECONDS = 1.5
 PROFILE_SECONDS = 5.0
@@ -62,12 +67,6 @@ def measure(head_dim: int, causal: bool, options: dict[str, object]) -> tuple[fl
     return statistics.median(inside), statistics.median(whole), instructions
 
 
-def cpu_seconds() -> float:
-    """Of this process and its children, such as ptxas."""
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
-
-
 def profiling() -> float:
     """Median seconds of a core that the profile of one CTA takes, its kernel being compiled."""
     q = torch.randn(1, 256, 1, 128).bfloat16()
@@ -79,10 +78,20 @@ def profiling() -> float:
     call()
     seconds = []
     for _ in range(REPEATS):
-        before = cpu_seconds()
+        before = processor_seconds()
         sm100sim.profile(call, "b200")
-        seconds.append(cpu_seconds() - before)
+        seconds.append(processor_seconds() - before)
     return statistics.median(seconds)
+
+
+def reading() -> tuple[float, int]:
+    """Median seconds in which the PTX of d128 is read, and its instructions."""
+    ptx, seconds = cache.compiled(KernelSpec.for_attention(DType.BF16, 128)).ptx, []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        (kernel,) = parse(ptx).kernels.values()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds), len(kernel.body)
 
 
 def main() -> None:
@@ -95,6 +104,8 @@ def main() -> None:
             f"{name:24}{run:9.3f}{call:9.3f}{instructions:14,}{instructions / run / 1e6:8.2f}"
             f"{call / TARGET_SECONDS:11.2f}"
         )
+    spent, count = reading()
+    print(f"the PTX of d128, {count:,} instructions, is read in {spent:.2f} s")
     spent = profiling()
     print(
         f"a profile of {PROFILED_KEYS} keys: {spent:.2f} s of a core, "

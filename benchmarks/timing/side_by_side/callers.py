@@ -250,13 +250,10 @@ def _with_others_counted(line: Line | None, *given: Any) -> Any:
     """
     call = describe_call(*given)
     if call.counters is not None:
-        count = [call.described.num_splits - 1] * call.counters.number
-        counted = count
-        if line:
-            # The CTAs of a pair have a counter each.
-            each = call.counters.number // len(line.tiles)
-            counted = [n for n in line.counted(line.busiest()) for _ in range(each)]
-        call.counters.memory.copy_(torch.tensor(counted))
+        counted = line.counted(line.busiest()) if line else [call.described.num_splits - 1]
+        # As many for every query tile, of which each CTA of a pair has its own; else all are alike.
+        each = call.counters.number // len(counted)
+        call.counters.memory.copy_(torch.tensor(counted).repeat_interleave(each))
     return call
 
 

@@ -8,12 +8,13 @@ an H200: ``docs/experiments.md``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..spec.attention_spec import AttentionSpec
-from .launch import AttentionSizes, most_places
-from .stream_k import MAX_PLACES
+from .launch import AttentionSizes, most_places, stretches_of_line
+from .stream_k import MAX_PLACES, TileInLine, tiles_of_lengths
 from .tiles import TileShape
 
 WORTH: Final = 0.95
@@ -44,6 +45,15 @@ def streams_keys(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bo
         return False
     in_pairs, places = spec.config.cta_group() > 1, most_places(spec, sizes)
     return places <= MAX_PLACES and (in_pairs or places >= STREAMED_PLACES * num_sms)
+
+
+def tiles_in_line(
+    spec: AttentionSpec, sizes: AttentionSizes, lengths: Sequence[int], num_sms: int
+) -> list[TileInLine]:
+    """Return the query tiles of a stream-K launch, without a mask, by the keys of its sequences."""
+    _, heads, _ = sizes.blocks(TileShape.of(spec.config))
+    stretches = stretches_of_line(spec, sizes, num_sms)
+    return tiles_of_lengths(lengths, heads, spec.config.BN, stretches, spec.start_tiles)
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,10 @@ from ..facts.hardware import TMEM_LANES, align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
-from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates
-from .launch import AttentionSizes, stretches_of_line
+from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates, tiles_in_line
+from .launch import AttentionSizes
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, QueryTileLoad, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
-from .stream_k import tiles_of_lengths
 from .tiles import TileShape
 
 CLUSTERED: Final = WORTH
@@ -288,9 +287,7 @@ def _most_parts(
     spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, lengths: Sequence[int]
 ) -> int:
     """Return how many parts a query tile of a stream-K launch has at most, without a mask."""
-    _, heads, _ = sizes.blocks(TileShape.of(spec.config))
-    stretches = stretches_of_line(spec, sizes, num_sms)
-    tiles = tiles_of_lengths(lengths, heads, spec.config.BN, stretches, spec.start_tiles)
+    tiles = tiles_in_line(spec, sizes, lengths, num_sms)
     return max(int(tile.part(0).num_parts) for tile in tiles)
 
 

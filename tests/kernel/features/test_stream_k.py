@@ -116,15 +116,20 @@ HEADS = streamed("causal", 64, lengths=((3, 2300),), heads=2)
 """Two query tiles of 18 key tiles, of both of which the CTA in the middle has a part."""
 
 
-def test_each_query_tile_has_a_counter() -> None:
-    """Where one counts on from a wrong number, its query tile is written too soon or not at all."""
-    memory = torch.zeros(2, dtype=torch.int32)
-    given, counters = arguments(HEADS), Counters(memory.data_ptr(), 2, memory)
+def counted_wrong(case: Case, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return O by ``count`` counters, which are 0 again then, and O where number 1 begins at 1."""
+    memory = torch.zeros(count, dtype=torch.int32)
+    given, counters = arguments(case), Counters(memory.data_ptr(), count, memory)
     with mock.patch.object(operands, "counters_on", return_value=counters):
         first = call(given).out
         assert not memory.any()
         memory[1] += 1
-        again = call(given).out
+        return first, call(given).out
+
+
+def test_each_query_tile_has_a_counter() -> None:
+    """Where one counts on from a wrong number, its query tile is written too soon or not at all."""
+    first, again = counted_wrong(HEADS, 2)
     assert torch.equal(first[:, :, 0], again[:, :, 0])
     assert not torch.equal(first[:, :, 1], again[:, :, 1])
 
@@ -132,13 +137,7 @@ def test_each_query_tile_has_a_counter() -> None:
 def test_each_cta_of_a_pair_has_a_counter() -> None:
     """One that counts on from a wrong number leaves out its own rows: those of the second CTA."""
     case = streamed("causal", 256, lengths=((200, 2300),), heads=2, kv_heads=2)
-    memory = torch.zeros(4, dtype=torch.int32)
-    given, counters = arguments(case), Counters(memory.data_ptr(), 4, memory)
-    with mock.patch.object(operands, "counters_on", return_value=counters):
-        first = call(given).out
-        assert not memory.any()
-        memory[1] += 1
-        again = call(given).out
+    first, again = counted_wrong(case, 4)
     assert torch.equal(first[:, :128], again[:, :128])
     assert torch.equal(first[:, :, 1], again[:, :, 1])
     assert not torch.equal(first[:, 128:, 0], again[:, 128:, 0])

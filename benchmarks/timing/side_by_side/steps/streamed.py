@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from fa4_cute.plan.launch.key_splits import tiles_in_line
 from fa4_cute.plan.launch.launch import AttentionSizes, stretches_of_line
-from fa4_cute.plan.launch.stream_k import Part, TileInLine, tiles_of_lengths
-from fa4_cute.plan.launch.tiles import TileShape
+from fa4_cute.plan.launch.stream_k import Part, TileInLine
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 
 
@@ -23,10 +23,8 @@ class Line(NamedTuple):
         cls, spec: AttentionSpec, sizes: AttentionSizes, lengths: Sequence[int], num_sms: int
     ) -> Line:
         """The line of a kernel, without a mask, whose sequences have so many keys."""
-        _, heads, _ = sizes.blocks(TileShape.of(spec.config))
-        num_ctas = stretches_of_line(spec, sizes, num_sms)
-        key_tile, start = spec.config.BN, spec.start_tiles
-        return cls(tiles_of_lengths(lengths, heads, key_tile, num_ctas, start), num_ctas)
+        tiles = tiles_in_line(spec, sizes, lengths, num_sms)
+        return cls(tiles, stretches_of_line(spec, sizes, num_sms))
 
     def counted(self, cta: int) -> list[int]:
         """How many parts of each query tile are there when a CTA ends its own.
