@@ -32,7 +32,8 @@ class Question:
         name: of what is timed. tells: parameters of a chip that follow from it.
         steps: PTX of the nth of the steps. before: PTX in front of the first clock.
         after: PTX that waits for what the steps began. sink: PTX behind the second clock.
-        counts: the two lengths. box_rows: of the boxes that it copies. scratch: bytes at %p0.
+        counts: the two lengths. box_rows: of the boxes that it copies. scratch: bytes at %p0;
+            zeros: they are 0.
         first: thread from which on times count. matrix: rows and columns that boxes are of.
     """
 
@@ -48,6 +49,7 @@ class Question:
     smem: int = 4096
     box_rows: int = 0
     scratch: int = 0
+    zeros: bool = False
     first: int = 0
     matrix: tuple[int, int] = (0, 0)
 
@@ -64,7 +66,7 @@ class Question:
             sizes, strides = (columns, rows), (columns * 2,)
             maps = [MapArgs(0, "FLOAT16", sizes, strides, box, swizzle=3)]
         if self.scratch:
-            inputs = [filled(self.scratch)]
+            inputs = [np.zeros(self.scratch, np.uint8) if self.zeros else filled(self.scratch)]
         body = [
             BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0; cvt.rn.f32.u32 %f0, %r0;",
             self.before,

@@ -2,8 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, behind, lanes, tiles, exchange or accesses; then the questions of that
-one and no others.
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses or kept; then the questions
+of that one and no others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ import numpy as np
 
 from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import accesses, behind, cold, exchange, lanes, skews, starts, tiles
+from benchmarks.timing.sharing import (
+    accesses,
+    behind,
+    cold,
+    exchange,
+    kept,
+    lanes,
+    skews,
+    starts,
+    tiles,
+)
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -157,9 +167,14 @@ def of_warps(device: Device) -> Iterator[dict[str, Any]]:
     yield from accesses.answers(device.run)
 
 
+def of_caches(device: Device) -> Iterator[dict[str, Any]]:
+    """Loads that the L1 answers, and what it forgets."""
+    yield from kept.answers(device.run)
+
+
 ANSWERS = {
     "cold": from_memory, "behind": of_beginnings, "lanes": of_lanes, "exchange": of_clusters,
-    "accesses": of_warps,
+    "accesses": of_warps, "kept": of_caches,
 }  # fmt: skip
 """Modules whose answers are a list."""
 
