@@ -31,6 +31,10 @@ ACTIONS = (
 )  # fmt: skip
 """What an execution does besides taking its unit."""
 
+L1_USES = ("past", "load", "drop", "forget")
+"""What an instruction does with the L1: nothing, loads through it, drops the lines that it writes,
+drops all."""
+
 REASONS = (
     "issued", "stall", "branch", "fetch", "mbarrier", "named barrier", "cluster barrier", "tensor",
     "tmem", "shared", "global", "mufu", "copy", "other result", "blocked", "pipe", "queue",
@@ -41,6 +45,9 @@ REASONS = (
 
 WGMMA_RING, QUEUE_RING, BULK_GROUPS = 1024, 64, 64
 """Groups that are kept track of: MMAs of a warp group, entries of a queue, groups of copies."""
+
+PIECES = 4
+"""Pieces of a line of the L1, 32 bytes each, that come one by one."""
 
 FINISHED, NO_MEMORY, STUCK = 0, 1, 2
 """What a run answers."""
@@ -57,14 +64,14 @@ class ClockOp(ct.Structure):
     event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
     `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
     registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports;
-    `even`, `odd`: registers of either bank that it reads.
+    `even`, `odd`: registers of either bank that it reads; `l1`: of `L1_USES`.
     """
 
     _fields_ = [
         ("unit", U32), ("also", U32), ("action", U32), ("reason", U32), ("stall", U32),
         ("yields", U32), ("write_barrier", U32), ("read_barrier", U32), ("wait_mask", U32),
         ("group_end", U32), ("keep", U32), ("line", U32), ("writes", U32),
-        ("even", U32), ("odd", U32), ("service", F64),
+        ("even", U32), ("odd", U32), ("l1", U32), ("service", F64),
         ("latency", F64), ("passes", F64), ("read_latency", F64),
     ]  # fmt: skip
 
@@ -75,12 +82,13 @@ class ClockEvent(ct.Structure):
     `first_object`, `objects`: in the table of objects. `phase`: phases that must have ended;
     `count`: arrivals, threads of a barrier (0: all), or groups that may be left; `size`: bytes that
     are expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work.
+    `first_piece`, `pieces`: in the table of pieces of global memory.
     """
 
     _fields_ = [
         ("action", U32), ("first_object", U32), ("objects", U32), ("phase", U32), ("count", U32),
-        ("pair", U32), ("size", U64), ("service", F64), ("latency", F64), ("passes", F64),
-        ("memory", F64),
+        ("pair", U32), ("first_piece", U32), ("pieces", U32), ("size", U64), ("service", F64),
+        ("latency", F64), ("passes", F64), ("memory", F64),
     ]  # fmt: skip
 
 
@@ -98,6 +106,8 @@ class ClockChip(ct.Structure):
     `copy_issue_cycles`: from one box that the copy engine begins to the next.
     `init_latency`: from an initialisation of an mbarrier until a fence may end.
     `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit.
+    `l1_lines`: that the L1 of an SM holds, 0: none; `l1_latency`, `l1_copy_latency`: until it
+    answers a load, and a copy to shared memory.
     """
 
     _fields_ = [
@@ -109,6 +119,7 @@ class ClockChip(ct.Structure):
         ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
         ("product_writes", F64), ("bank_ahead", F64), ("copy_issue_cycles", F64),
         ("init_latency", F64), ("lane_share_least", F64), ("lane_share_most", F64),
+        ("l1_lines", F64), ("l1_latency", F64), ("l1_copy_latency", F64),
     ]  # fmt: skip
 
 
@@ -117,15 +128,18 @@ class ClockInput(ct.Structure):
 
     Where one ends the next begins `gap` cycles later, while the others go on.
     `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
-    many arrivals end a phase) or, of named barriers, rank times 16 plus number.
+    many arrivals end a phase) or, of named barriers, rank times 16 plus number. `pieces`: of
+    `n_lines` lines of global memory: PIECES times the line plus the number of the piece.
     """
 
     _fields_ = [
         ("n_ops", U32), ("n_events", U32), ("n_objects", U32), ("n_warps", U32),
         ("n_mbarriers", U32), ("n_groups", U32), ("ranks", U32), ("copies", U32),
+        ("n_pieces", U32), ("n_lines", U32),
         ("gap", F64), ("clusters", U64),
         ("ops", ct.POINTER(ClockOp)), ("events", ct.POINTER(ClockEvent)),
-        ("objects", ct.POINTER(U32)), ("mbarrier_ranks", ct.POINTER(U32)),
+        ("objects", ct.POINTER(U32)), ("pieces", ct.POINTER(U32)),
+        ("mbarrier_ranks", ct.POINTER(U32)),
         ("mbarrier_counts", ct.POINTER(U32)), ("warps", ct.POINTER(ClockWarp)),
         ("order", ct.POINTER(I32)), ("event", ct.POINTER(I32)),
         ("chip", ClockChip), ("room", U64), ("stand_room", U64),
@@ -136,12 +150,13 @@ class ClockTotals(ct.Structure):
     """What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
 
     `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`,
-    `stuck_op`: where the first warp stands when nothing moves any more.
+    `stuck_op`: where the first warp stands when nothing moves any more. `l1_asked`, `l1_answered`:
+    pieces that loads asked the L1 for, and those that it had.
     """
 
     _fields_ = [
         ("cycles", F64), ("issued", U64), ("records", U64), ("stands", U64), ("stuck_warp", U32),
-        ("stuck_op", U32),
+        ("stuck_op", U32), ("l1_asked", U64), ("l1_answered", U64),
         ("busy", F64 * len(UNITS)), ("shared_busy", F64 * len(SHARED_UNITS)),
     ]  # fmt: skip
 

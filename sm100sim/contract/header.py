@@ -66,12 +66,14 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
 )  # fmt: skip
 
 CLOCK_CONSTANTS = (
-    "WGMMA_RING", "QUEUE_RING", "BULK_GROUPS", "FINISHED", "NO_MEMORY", "STUCK", "NO_STEP",
+    "WGMMA_RING", "QUEUE_RING", "BULK_GROUPS", "PIECES", "FINISHED", "NO_MEMORY", "STUCK",
+    "NO_STEP",
 )  # fmt: skip
 
 CLOCK_WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("ClockUnit", clock.UNITS, "CLOCK_UNIT"), ("ClockShared", clock.SHARED_UNITS, "CLOCK_SHARED"),
-    ("ClockAction", clock.ACTIONS, "CLOCK_ACT"), ("ClockReason", clock.REASONS, "CLOCK_WHY"),
+    ("ClockAction", clock.ACTIONS, "CLOCK_ACT"), ("ClockL1", clock.L1_USES, "CLOCK_L1"),
+    ("ClockReason", clock.REASONS, "CLOCK_WHY"),
 )
 
 SCALARS: dict[type | None, str] = {

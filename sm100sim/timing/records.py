@@ -149,7 +149,8 @@ class DynamicEvent:
         count: see `Action`.
         size: bytes; of a copy: those that each target gets.
         wavefronts: passes of the shared memory's 128 bytes.
-        sectors: 32-byte pieces of global memory.
+        sectors: 32-byte pieces of global memory. pieces: which, counted from address 0; of copies
+            by boxes none.
         shape: MBARRIER_INIT: arrivals that end a phase, of each object; MMA: (M, N, K) and the bits
             of an element of A; copies: rows of a box and bytes of a row; Tensor Memory: lanes and
             columns of 32 bits.
@@ -167,6 +168,7 @@ class DynamicEvent:
     size: int = 0
     wavefronts: int = 0
     sectors: int = 0
+    pieces: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
     address: int = 0
     detail: tuple[str, ...] = ()
@@ -204,6 +206,7 @@ class ClusterTrace:
         events: distinct ones, to which the streams point.
         lines: instruction -> PTX line of the barrier, MMA or copy that it is, where the run knows
             it; the compiler may name another one.
+        shared_bytes: of a CTA, as the launch's; 0: not known, and then it has no L1.
     """
 
     kernel: SassKernel
@@ -211,6 +214,7 @@ class ClusterTrace:
     streams: tuple[WarpStream, ...]
     events: tuple[DynamicEvent, ...]
     lines: Mapping[int, int] = field(default_factory=dict)
+    shared_bytes: int = 0
 
     @property
     def instructions(self) -> int:

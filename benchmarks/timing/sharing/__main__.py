@@ -16,19 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import kept
 from benchmarks.timing.micro import answer as answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import (
-    accesses,
-    behind,
-    cold,
-    exchange,
-    kept,
-    lanes,
-    skews,
-    starts,
-    tiles,
-)
+from benchmarks.timing.sharing import accesses, behind, cold, exchange, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,

@@ -12,6 +12,12 @@ static bool get(void **p, size_t count, size_t item) {
 
 #define GET(p, count) get((void **)&(p), count, sizeof *(p))
 
+static bool get_lines(Clock *c) {
+  if (c->chip->l1_lines < 1 || !c->in->n_lines)
+    return true;
+  return GET(c->kept, (size_t)c->in->copies * c->in->ranks * c->in->n_lines);
+}
+
 static bool get_memory(Clock *c) {
   u32 lines = (u32)c->chip->icache_lines;
   return GET(c->sms, c->in->ranks) && GET(c->warps, c->n_warps) &&
@@ -20,7 +26,7 @@ static bool get_memory(Clock *c) {
          GET(c->named, copies_of(c, c->in->ranks) * CLOCK_NAMED) && GET(c->clusters, c->in->copies) &&
          GET(c->living, copies_of(c, c->in->ranks)) && GET(c->next_waiting, c->n_warps) &&
          GET(c->mma_done, copies_of(c, c->in->ranks)) && GET(c->mma_cause, copies_of(c, c->in->ranks)) &&
-         GET(c->lines, (size_t)lines * c->in->ranks);
+         GET(c->lines, (size_t)lines * c->in->ranks) && get_lines(c);
 }
 
 static void place_warp(Clock *c, u32 copy, u32 k, double start) {
@@ -66,6 +72,7 @@ void next_cluster(Clock *c, u32 copy) {
   for (u32 k = copy * in->ranks * CLOCK_NAMED; k < (copy + 1) * in->ranks * CLOCK_NAMED; k++)
     c->named[k] = (NamedBarrier){0};
   c->clusters[copy] = (ClusterBarrier){0};
+  leave_lines(c, copy);
   for (u32 k = 0; k < in->n_warps; k++)
     place_warp(c, copy, k, c->now + 1 + in->gap);
 }
@@ -79,6 +86,7 @@ bool build_clock(Clock *c) {
     return false;
   for (u32 k = 0; k < c->in->ranks; k++) {
     c->sms[k].cache = &c->lines[(size_t)k * lines];
+    c->sms[k].newest = c->sms[k].oldest = NONE32;
     for (u32 s = 0; s < CLOCK_SUBS; s++)
       c->sms[k].sub[s].warps = &c->lists[(size_t)(k * CLOCK_SUBS + s) * c->n_warps];
   }
@@ -109,5 +117,6 @@ void free_clock(Clock *c) {
   free(c->mma_done);
   free(c->mma_cause);
   free(c->lines);
+  free(c->kept);
   free(c->heap);
 }

@@ -63,6 +63,8 @@ void execute(Clock *c, const Execution *given) {
   take_units(c, x);
   if (x->op->writes)
     note_writes(c, x);
+  if (x->op->l1 == CLOCK_L1_FORGET)
+    forget_lines(c, &c->sms[x->w->sm]);
   switch ((ClockAction)action_of(x)) {
     case CLOCK_ACT_MBARRIER_INIT:
       init_mbarriers(c, x);

@@ -23,17 +23,39 @@ void access_shared(Clock *c, const Execution *x) {
     deliver_bytes(c, x, passed + x->event->latency);
 }
 
+/* What the L1 has comes through shared memory's port, a line a cycle; the rest from the L2. The answer is when all is
+ * there. `near`: until the L1 answers. */
+static double fetch_global(Clock *c, const Execution *x, double entered, double near) {
+  Sm *sm = &c->sms[x->w->sm];
+  L1Answer l1 = ask_l1(c, x);
+  double done = entered;
+  if (l1.lines)
+    done = fmax(l1.there, pass_shared(c, sm, entered, l1.lines, true) + near);
+  if (l1.lines && !l1.missing)
+    return done;
+  double share = l1.lines ? (double)l1.missing / x->event->pieces : 1;
+  double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], entered, x->event->memory * share) + latency_of(x);
+  fill_l1(c, x, moved);
+  return fmax(done, moved);
+}
+
 /* What lanes store leaves the SM on the way of bulk stores, where a chip says how fast; a store that it has not taken
  * stays in the queue of requests. */
-void access_global(Clock *c, const Execution *x) {
+static double pass_global(Clock *c, const Execution *x, double near) {
   Sm *sm = &c->sms[x->w->sm];
   double entered = serve(&sm->shared[CLOCK_SHARED_REQUEST], x->at, c->chip->request_cycles);
-  if (x->event && x->event->service > 0)
+  if (x->event->service > 0)
     entered = serve(&sm->shared[CLOCK_SHARED_STORE], entered, x->event->service);
-  double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], entered, x->event->memory);
+  double done = fetch_global(c, x, entered, near);
+  drop_lines(c, x);
   queue_enter(&sm->sub[x->w->sub].requests, c->now, entered);
-  set_result(x, moved + latency_of(x));
+  set_result(x, done);
   set_read(x, entered + x->op->read_latency);
+  return done;
+}
+
+void access_global(Clock *c, const Execution *x) {
+  pass_global(c, x, c->chip->l1_latency);
 }
 
 /* The copies that the warp has issued so far are done at `at`, or later. */
@@ -48,9 +70,7 @@ static void store_until(const Execution *x, double at) {
  * the operands of products: an H100 copies as fast beside products that read all the time (h100_lanes.json), and an
  * H200's products take as long beside copies as alone (h200_apart.json). */
 void copy_lanes(Clock *c, const Execution *x) {
-  access_global(c, x);
-  double moved = fmax(c->sms[x->w->sm].shared[CLOCK_SHARED_MEMORY].free_at, x->at);
-  store_until(x, moved + x->event->latency + x->event->passes);
+  store_until(x, pass_global(c, x, c->chip->l1_copy_latency) + x->event->passes);
 }
 
 /* Loads and stores share one path per sub-partition. */

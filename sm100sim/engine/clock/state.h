@@ -71,6 +71,19 @@ typedef struct {
   double used, ready;
 } CacheLine;
 
+/* A line of global memory: when its pieces were in the L1, and its neighbours in the order of use. */
+typedef struct {
+  double ready[CLOCK_PIECES]; /* CLOCK_NEVER: nobody asked for it */
+  u32 newer, older;
+  bool here;
+} KeptLine;
+
+/* What the L1 says to an access: pieces that it lacks, lines of the others, and when those are there. */
+typedef struct {
+  u32 missing, lines;
+  double there;
+} L1Answer;
+
 /* What an instruction takes: of its event, if the execution had one. */
 typedef struct {
   WarpState *w;
@@ -98,6 +111,7 @@ typedef struct {
   double product_start, product_end;
   double next_copy; /* no box is begun before */
   CacheLine *cache;
+  u32 newest, oldest, n_kept; /* lines of the L1 */
 } Sm;
 
 /* A warp that waits for a phase of an mbarrier. */
@@ -153,6 +167,7 @@ typedef struct {
   double *mma_done; /* per CTA: when the MMAs that it issued are done */
   u32 *mma_cause;
   CacheLine *lines;
+  KeptLine *kept; /* per copy, SM and line; NULL: there is no L1 */
   Message *heap;
   u32 n_heap, heap_room, n_warps, n_steps, live; /* n_steps: of one copy */
   u64 messages, begun;                           /* clusters that have begun */
@@ -189,6 +204,13 @@ void wait_wgmma(Clock *c, const Execution *x);
 void read_operands(Sm *sm, double end, double service, double passes);
 void issue_mma(Clock *c, const Execution *x);
 void commit_mma(Clock *c, const Execution *x);
+
+/* l1.c */
+L1Answer ask_l1(Clock *c, const Execution *x);
+void fill_l1(Clock *c, const Execution *x, double at);
+void drop_lines(Clock *c, const Execution *x);
+void forget_lines(Clock *c, Sm *sm);
+void leave_lines(Clock *c, u32 copy);
 
 /* memory.c */
 void access_shared(Clock *c, const Execution *x);

@@ -7,6 +7,7 @@
 #define CLOCK_WGMMA_RING 1024u
 #define CLOCK_QUEUE_RING 64u
 #define CLOCK_BULK_GROUPS 64u
+#define CLOCK_PIECES 4u
 #define CLOCK_FINISHED 0u
 #define CLOCK_NO_MEMORY 1u
 #define CLOCK_STUCK 2u
@@ -26,6 +27,8 @@ typedef enum { CLOCK_ACT_NONE, CLOCK_ACT_MBARRIER_INIT, CLOCK_ACT_MBARRIER_ARRIV
     CLOCK_ACT_CLUSTER_ARRIVE, CLOCK_ACT_CLUSTER_WAIT, CLOCK_ACT_BLOCK, CLOCK_ACT_LANE_COPY, CLOCK_ACT_COUNT }
     ClockAction;
 
+typedef enum { CLOCK_L1_PAST, CLOCK_L1_LOAD, CLOCK_L1_DROP, CLOCK_L1_FORGET, CLOCK_L1_COUNT } ClockL1;
+
 typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FETCH, CLOCK_WHY_MBARRIER,
     CLOCK_WHY_NAMED_BARRIER, CLOCK_WHY_CLUSTER_BARRIER, CLOCK_WHY_TENSOR, CLOCK_WHY_TMEM, CLOCK_WHY_SHARED,
     CLOCK_WHY_GLOBAL, CLOCK_WHY_MUFU, CLOCK_WHY_COPY, CLOCK_WHY_OTHER_RESULT, CLOCK_WHY_BLOCKED, CLOCK_WHY_PIPE,
@@ -38,10 +41,10 @@ typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FE
  * event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
  * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
  * registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports;
- * `even`, `odd`: registers of either bank that it reads. */
+ * `even`, `odd`: registers of either bank that it reads; `l1`: of `L1_USES`. */
 typedef struct {
   u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line, writes,
-    even, odd;
+    even, odd, l1;
   double service, latency, passes, read_latency;
 } ClockOp;
 _Static_assert(sizeof(ClockOp) == 96 && offsetof(ClockOp, unit) == 0 && offsetof(ClockOp, also) == 4 &&
@@ -49,25 +52,27 @@ _Static_assert(sizeof(ClockOp) == 96 && offsetof(ClockOp, unit) == 0 && offsetof
     offsetof(ClockOp, yields) == 20 && offsetof(ClockOp, write_barrier) == 24 &&
     offsetof(ClockOp, read_barrier) == 28 && offsetof(ClockOp, wait_mask) == 32 && offsetof(ClockOp, group_end) == 36 &&
     offsetof(ClockOp, keep) == 40 && offsetof(ClockOp, line) == 44 && offsetof(ClockOp, writes) == 48 &&
-    offsetof(ClockOp, even) == 52 && offsetof(ClockOp, odd) == 56 && offsetof(ClockOp, service) == 64 &&
-    offsetof(ClockOp, latency) == 72 && offsetof(ClockOp, passes) == 80 && offsetof(ClockOp, read_latency) == 88,
-    "ClockOp");
+    offsetof(ClockOp, even) == 52 && offsetof(ClockOp, odd) == 56 && offsetof(ClockOp, l1) == 60 &&
+    offsetof(ClockOp, service) == 64 && offsetof(ClockOp, latency) == 72 && offsetof(ClockOp, passes) == 80 &&
+    offsetof(ClockOp, read_latency) == 88, "ClockOp");
 
 /* What one execution did; it replaces what the instruction says of `action` and times.
  *
  * `first_object`, `objects`: in the table of objects. `phase`: phases that must have ended;
  * `count`: arrivals, threads of a barrier (0: all), or groups that may be left; `size`: bytes that
- * are expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work. */
+ * are expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work.
+ * `first_piece`, `pieces`: in the table of pieces of global memory. */
 typedef struct {
-  u32 action, first_object, objects, phase, count, pair;
+  u32 action, first_object, objects, phase, count, pair, first_piece, pieces;
   u64 size;
   double service, latency, passes, memory;
 } ClockEvent;
-_Static_assert(sizeof(ClockEvent) == 64 && offsetof(ClockEvent, action) == 0 &&
+_Static_assert(sizeof(ClockEvent) == 72 && offsetof(ClockEvent, action) == 0 &&
     offsetof(ClockEvent, first_object) == 4 && offsetof(ClockEvent, objects) == 8 &&
     offsetof(ClockEvent, phase) == 12 && offsetof(ClockEvent, count) == 16 && offsetof(ClockEvent, pair) == 20 &&
-    offsetof(ClockEvent, size) == 24 && offsetof(ClockEvent, service) == 32 && offsetof(ClockEvent, latency) == 40 &&
-    offsetof(ClockEvent, passes) == 48 && offsetof(ClockEvent, memory) == 56, "ClockEvent");
+    offsetof(ClockEvent, first_piece) == 24 && offsetof(ClockEvent, pieces) == 28 && offsetof(ClockEvent, size) == 32 &&
+    offsetof(ClockEvent, service) == 40 && offsetof(ClockEvent, latency) == 48 && offsetof(ClockEvent, passes) == 56 &&
+    offsetof(ClockEvent, memory) == 64, "ClockEvent");
 
 /* A warp: its place, and its part of the streams; `group`: of four warps, for wgmma. */
 typedef struct {
@@ -84,14 +89,16 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
  * `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
  * `copy_issue_cycles`: from one box that the copy engine begins to the next.
  * `init_latency`: from an initialisation of an mbarrier until a fence may end.
- * `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit. */
+ * `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit.
+ * `l1_lines`: that the L1 of an SM holds, 0: none; `l1_latency`, `l1_copy_latency`: until it
+ * answers a load, and a copy to shared memory. */
 typedef struct {
   double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,
     icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes, bank_ahead, copy_issue_cycles,
-    init_latency, lane_share_least, lane_share_most;
+    init_latency, lane_share_least, lane_share_most, l1_lines, l1_latency, l1_copy_latency;
 } ClockChip;
-_Static_assert(sizeof(ClockChip) == 280 && offsetof(ClockChip, queue) == 0 &&
+_Static_assert(sizeof(ClockChip) == 304 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, request_queue) == 80 && offsetof(ClockChip, wgmma_queue) == 88 &&
     offsetof(ClockChip, mma_queue) == 96 && offsetof(ClockChip, greedy) == 104 &&
     offsetof(ClockChip, yield_cycles) == 112 && offsetof(ClockChip, branch_cycles) == 120 &&
@@ -104,20 +111,23 @@ _Static_assert(sizeof(ClockChip) == 280 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232 &&
     offsetof(ClockChip, bank_ahead) == 240 && offsetof(ClockChip, copy_issue_cycles) == 248 &&
     offsetof(ClockChip, init_latency) == 256 && offsetof(ClockChip, lane_share_least) == 264 &&
-    offsetof(ClockChip, lane_share_most) == 272, "ClockChip");
+    offsetof(ClockChip, lane_share_most) == 272 && offsetof(ClockChip, l1_lines) == 280 &&
+    offsetof(ClockChip, l1_latency) == 288 && offsetof(ClockChip, l1_copy_latency) == 296, "ClockChip");
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `clusters` in all.
  *
  * Where one ends the next begins `gap` cycles later, while the others go on.
  * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
- * many arrivals end a phase) or, of named barriers, rank times 16 plus number. */
+ * many arrivals end a phase) or, of named barriers, rank times 16 plus number. `pieces`: of
+ * `n_lines` lines of global memory: PIECES times the line plus the number of the piece. */
 typedef struct {
-  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies;
+  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies, n_pieces, n_lines;
   double gap;
   u64 clusters;
   const ClockOp *ops;
   const ClockEvent *events;
   const u32 *objects;
+  const u32 *pieces;
   const u32 *mbarrier_ranks;
   const u32 *mbarrier_counts;
   const ClockWarp *warps;
@@ -126,30 +136,34 @@ typedef struct {
   ClockChip chip;
   u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 408 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 448 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
-    offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, gap) == 32 &&
-    offsetof(ClockInput, clusters) == 40 && offsetof(ClockInput, ops) == 48 && offsetof(ClockInput, events) == 56 &&
-    offsetof(ClockInput, objects) == 64 && offsetof(ClockInput, mbarrier_ranks) == 72 &&
-    offsetof(ClockInput, mbarrier_counts) == 80 && offsetof(ClockInput, warps) == 88 &&
-    offsetof(ClockInput, order) == 96 && offsetof(ClockInput, event) == 104 && offsetof(ClockInput, chip) == 112 &&
-    offsetof(ClockInput, room) == 392 && offsetof(ClockInput, stand_room) == 400, "ClockInput");
+    offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, n_pieces) == 32 &&
+    offsetof(ClockInput, n_lines) == 36 && offsetof(ClockInput, gap) == 40 && offsetof(ClockInput, clusters) == 48 &&
+    offsetof(ClockInput, ops) == 56 && offsetof(ClockInput, events) == 64 && offsetof(ClockInput, objects) == 72 &&
+    offsetof(ClockInput, pieces) == 80 && offsetof(ClockInput, mbarrier_ranks) == 88 &&
+    offsetof(ClockInput, mbarrier_counts) == 96 && offsetof(ClockInput, warps) == 104 &&
+    offsetof(ClockInput, order) == 112 && offsetof(ClockInput, event) == 120 && offsetof(ClockInput, chip) == 128 &&
+    offsetof(ClockInput, room) == 432 && offsetof(ClockInput, stand_room) == 440, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *
  * `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`,
- * `stuck_op`: where the first warp stands when nothing moves any more. */
+ * `stuck_op`: where the first warp stands when nothing moves any more. `l1_asked`, `l1_answered`:
+ * pieces that loads asked the L1 for, and those that it had. */
 typedef struct {
   double cycles;
   u64 issued, records, stands;
   u32 stuck_warp, stuck_op;
+  u64 l1_asked, l1_answered;
   double busy[10], shared_busy[7];
 } ClockTotals;
-_Static_assert(sizeof(ClockTotals) == 176 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
+_Static_assert(sizeof(ClockTotals) == 192 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
     offsetof(ClockTotals, records) == 16 && offsetof(ClockTotals, stands) == 24 &&
     offsetof(ClockTotals, stuck_warp) == 32 && offsetof(ClockTotals, stuck_op) == 36 &&
-    offsetof(ClockTotals, busy) == 40 && offsetof(ClockTotals, shared_busy) == 120, "ClockTotals");
+    offsetof(ClockTotals, l1_asked) == 40 && offsetof(ClockTotals, l1_answered) == 48 &&
+    offsetof(ClockTotals, busy) == 56 && offsetof(ClockTotals, shared_busy) == 136, "ClockTotals");
 
 /* Cycles of a warp by reason, and when it ended. */
 typedef struct {

@@ -63,6 +63,8 @@ class ClusterTime:
         busy: cycles by unit, per sub-partition or per SM, on average.
         executed, stood: by instruction: executions, and cycles that warps stood before it.
         spans: the timeline, as far as there was room; spans_lost: those that did not fit.
+        l1_asked, l1_answered: pieces of 32 bytes that loads of lanes asked the L1 for, of all
+            copies, and those that it had.
     """
 
     cycles: float
@@ -73,6 +75,8 @@ class ClusterTime:
     stood: npt.NDArray[np.float64]
     spans: tuple[Span, ...]
     spans_lost: int
+    l1_asked: int = 0
+    l1_answered: int = 0
 
     def use(self, unit: str) -> float:
         """Return the share of the time that a unit was taken."""
@@ -180,6 +184,8 @@ def run_cluster(
         stood=np.array([op.stood for op in found.ops]),
         spans=tuple(_span(trace, raw) for raw in found.records[: min(totals.records, room)]),
         spans_lost=max(totals.records - room, 0),
+        l1_asked=totals.l1_asked,
+        l1_answered=totals.l1_answered,
     )
 
 

@@ -12,6 +12,11 @@ REGISTER: Final = re.compile(r"\bR(\d+)(\.64)?")
 WORDS: Final = {"64": 2, "128": 4}
 """Registers of a datum by the width in a modifier."""
 PRODUCTS: Final = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
+L1_LOADS: Final = ("LD", "LDG", "LDGSTS")
+L1_DROPS: Final = ("ST", "STG", "ATOM", "ATOMG", "RED", "REDG")
+PAST_L1: Final = frozenset({"GPU", "SYS", "NA", "LU", "BYPASS"})
+"""Modifiers of loads that the L1 neither answers nor keeps: `STRONG.GPU` and `.SYS`, no allocation,
+last use, and copies to shared memory by `cp.async.cg`. Source: benchmarks/timing/h200_kept.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,19 @@ def written(instruction: SassInstruction) -> int:
         return 0
     wide = 2 if {"WIDE"} & set(instruction.modifiers) or instruction.pipe is Pipe.FP64 else 1
     return max(wide, *(WORDS.get(m, 1) for m in ("", *instruction.modifiers)))
+
+
+def l1_use(instruction: SassInstruction) -> str:
+    """Return what an instruction does with the L1, of `contract.clock.L1_USES`.
+
+    An invalidation counts for a warp also where its guard is false.
+    """
+    if instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers:
+        return "forget"
+    if instruction.opcode in L1_DROPS:
+        return "drop"
+    through = instruction.opcode in L1_LOADS and not PAST_L1 & set(instruction.modifiers)
+    return "load" if through else "past"
 
 
 def gathered(instruction: SassInstruction) -> int:

@@ -75,6 +75,8 @@ def _by_name(i: Form, draw: Draw) -> Cost | None:
         if "T" in i.modifiers:
             return Cost(action="tmem fence")
         return Cost(action="block", latency=draw["fence_cycles"])
+    if i.opcode == "LDGDEPBAR":  # `cp.async.wait_all` has one of its own, in front of its wait
+        return Cost(action="bulk commit")
     if i.opcode == "MEMBAR":
         return Cost(action="block", latency=draw["membar_cycles"])
     return None

@@ -16,10 +16,10 @@ from ...contract.codes import NONE32, WARPGROUP_WARPS
 from ..chips import Draw
 from ..records import Action, ClusterTrace, Indices, Place, SassKernel
 from .happenings import Happening, happening_of
-from .operands import Form
+from .operands import Form, l1_use
+from .residency import LINE_BYTES, l1_lines
 from .rules import Cost, cost_of
 
-LINE_BYTES: Final = 128
 NAMED_PER_CTA: Final = 16
 NAMED: Final = (Action.NAMED_BARRIER, Action.NAMED_ARRIVE)
 OP: Final = np.dtype(clock.ClockOp)
@@ -69,6 +69,7 @@ def tables_of(trace: ClusterTrace, draw: Draw, residents: Residents) -> Tables:
     ops = _ops(trace.kernel, draw)
     happenings = [happening_of(event, draw) for event in trace.events]
     events, objects, places = _events(trace, happenings)
+    pieces, lines = _pieces(trace, events)
     order = np.concatenate([s.order for s in trace.streams]).astype(np.int32)
     event = np.concatenate([_kept(happenings, s.event) for s in trace.streams])
     warps, groups = _warps(trace)
@@ -78,19 +79,19 @@ def tables_of(trace: ClusterTrace, draw: Draw, residents: Residents) -> Tables:
         n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
         copies=residents.copies, gap=residents.gap,
-        clusters=max(residents.clusters, residents.copies),
+        clusters=max(residents.clusters, residents.copies), n_pieces=len(pieces), n_lines=lines,
         ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
-        events=events, objects=objects,
+        events=events, objects=objects, pieces=pieces,
         mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
         order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),
         event=event.ctypes.data_as(ct.POINTER(ct.c_int32)),
-        chip=_chip(draw),
+        chip=_chip(draw, l1_lines(trace, draw)),
     )  # fmt: skip
-    return Tables(given, (ops, events, objects, ranks, counts, warps, order, event))
+    return Tables(given, (ops, events, objects, pieces, ranks, counts, warps, order, event))
 
 
-def _chip(draw: Draw) -> clock.ClockChip:
-    chip = clock.ClockChip()
+def _chip(draw: Draw, lines: int) -> clock.ClockChip:
+    chip = clock.ClockChip(l1_lines=lines)
     queues = {
         "alu": "alu_queue", "fma heavy": "fma_heavy_queue", "fma lite": "fma_lite_queue",
         "mufu": "mufu_queue", "write": "write_queue",
@@ -127,7 +128,7 @@ def _code(kernel: SassKernel) -> _Code:
         op["stall"], op["yields"], op["wait_mask"] = i.stall, i.yields, i.wait_mask
         op["write_barrier"] = NONE32 if i.write_barrier is None else i.write_barrier
         op["read_barrier"] = NONE32 if i.read_barrier is None else i.read_barrier
-        op["line"] = i.address // LINE_BYTES
+        op["line"], op["l1"] = i.address // LINE_BYTES, clock.L1_USES.index(l1_use(i))
         which[k] = forms.setdefault(Form.of(i, before), len(forms))
         before = i
     return _Code(fixed, tuple(forms), which)
@@ -174,6 +175,21 @@ def _events(
                 objects.append(numbers.setdefault(place, len(numbers)))
     table = (ct.c_uint32 * max(len(objects), 1))(*objects)
     return events, table, tuple(numbers)
+
+
+def _pieces(
+    trace: ClusterTrace, events: ct.Array[clock.ClockEvent]
+) -> tuple[ct.Array[ct.c_uint32], int]:
+    """Pieces of global memory that events touch, by lines in the order in which they come first."""
+    lines: dict[int, int] = {}
+    found: list[int] = []
+    # The table of events has one entry more than there are where there are none.
+    for raw, event in zip(events, trace.events, strict=False):
+        raw.first_piece, raw.pieces = len(found), len(event.pieces)
+        for piece in event.pieces:
+            line, part = divmod(piece, clock.PIECES)
+            found.append(lines.setdefault(line, len(lines)) * clock.PIECES + part)
+    return (ct.c_uint32 * max(len(found), 1))(*found), len(lines)
 
 
 def _arrivals(trace: ClusterTrace, places: Sequence[Place]) -> list[int]:

@@ -11,17 +11,13 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final
 
 from ..chips import Draw
 from ..model import ClusterTime, Residents, run_cluster
+from ..model.happenings import SECTOR_BYTES
+from ..model.residency import THREADS_PER_WARP, cta_registers, limits
 from ..records import LaunchTrace
 from .memory import NO_TRAFFIC, from_memory
-
-THREADS_PER_WARP: Final = 32
-REGISTER_UNIT: Final = 8
-"""Registers of a thread are given in eights."""
-MAX_CTAS: Final = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +51,11 @@ def resident_ctas(launch: LaunchTrace, draw: Draw) -> int:
     """
     warps = -(-prod(launch.block) // THREADS_PER_WARP)
     registers = max(trace.kernel.registers for trace in launch.traces)
-    registers = -(-registers // REGISTER_UNIT) * REGISTER_UNIT * THREADS_PER_WARP * warps
-    found = min(
-        int(draw["registers"]) // registers,
-        int(draw["shared_bytes"]) // max(launch.shared_bytes, 1),
-        int(draw["max_warps"]) // warps,
-        MAX_CTAS,
-    )
+    found = min(limits(warps, registers, launch.shared_bytes, draw).values())
     if found < 1:
         raise ValueError(
-            f"launch: {warps} warps, {registers} registers and {launch.shared_bytes} bytes of "
-            f"shared memory do not fit an SM of {draw.chip}"
+            f"launch: {warps} warps, {cta_registers(registers, warps)} registers and "
+            f"{launch.shared_bytes} bytes of shared memory do not fit an SM of {draw.chip}"
         )
     return found
 
@@ -130,6 +120,15 @@ def _moving(draw: Draw, read: float, written: float, dirty: float = 0) -> float:
     return gbytes * draw["clock_mhz"] / 1e3
 
 
+def _answered_by_l1(launch: LaunchTrace, time: LaunchTime) -> float:
+    """Bytes of a launch's loads that do not come as far as the L2."""
+    return sum(
+        SECTOR_BYTES * part.l1_answered * len(trace.clusters) * len(trace.streams) / len(part.warps)
+        for trace, part in zip(launch.traces, time.parts, strict=True)
+        if part.l1_answered
+    )
+
+
 def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     """Return a draw that knows how much a launch asks of the L2 and of memory.
 
@@ -138,10 +137,12 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     """
     launch, traffic = from_memory(launch)
     alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
-    work = time_launch(launch, alone).cycles - draw["launch_cycles"]
+    first = time_launch(launch, alone)
+    work = first.cycles - draw["launch_cycles"]
+    asked = traffic.asked - _answered_by_l1(launch, first)
     moving = _moving(draw, traffic.read, traffic.written)
     pressure = {
-        "l2_pressure": min(traffic.asked / draw["l2_bytes"] / work, 1),
+        "l2_pressure": min(asked / draw["l2_bytes"] / work, 1),
         # What takes memory longest it takes as long as memory: SMs that wait let others be served.
         "hbm_pressure": moving / work if moving < work else 0.0,
     }

@@ -19,7 +19,7 @@ from ..model.happenings import SECTOR_BYTES
 from ..records import Action, ClusterTrace, DynamicEvent, Extent, LaunchTrace
 
 MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
-"""What asks the L2; what an L1 would answer of it is not known here."""
+"""What asks the L2, but for what the L1 answers of it: the machine says how much that is."""
 STORES: Final = ("st", "red")
 """Accesses of lanes that write, by the beginning of their name."""
 Key = tuple[bool, int]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ..chips import Draw
-from ..predict.gpu import MAX_CTAS, REGISTER_UNIT, THREADS_PER_WARP, resident_ctas
+from ..model.residency import THREADS_PER_WARP, limits
+from ..predict.gpu import resident_ctas
 from ..records import LaunchTrace
 
 
@@ -42,14 +43,8 @@ def occupancy(launch: LaunchTrace, draw: Draw) -> Occupancy:
     ctas = resident_ctas(launch, draw)
     warps = -(-prod(launch.block) // THREADS_PER_WARP)
     registers = max(trace.kernel.registers for trace in launch.traces)
-    given = -(-registers // REGISTER_UNIT) * REGISTER_UNIT * THREADS_PER_WARP * warps
-    limits = {
-        "registers": int(draw["registers"]) // given,
-        "shared memory": int(draw["shared_bytes"]) // max(launch.shared_bytes, 1),
-        "warps": int(draw["max_warps"]) // warps,
-        "CTAs": MAX_CTAS,
-    }
-    bound_by = min(limits, key=lambda name: limits[name])
+    by = limits(warps, registers, launch.shared_bytes, draw)
+    bound_by = min(by, key=lambda name: by[name])
     return Occupancy(
         ctas, ctas * warps, int(draw["max_warps"]), registers, launch.shared_bytes, bound_by
     )

@@ -32,9 +32,9 @@ def wavefronts(addresses: Addresses, lanes: int, width: int) -> int:
     return total
 
 
-def sectors(addresses: Addresses, width: int) -> int:
+def pieces(addresses: Addresses, width: int) -> tuple[int, ...]:
     """Return the 32-byte pieces of global memory that lanes touch, each with `width` bytes."""
     first, last = addresses // SECTOR, (addresses + np.uint64(width - 1)) // SECTOR
     reach = int((last - first).max()) + 1
     spans = first[:, None] + np.arange(reach, dtype=np.uint64)
-    return len(np.unique(spans[spans <= last[:, None]]))
+    return tuple(np.unique(spans[spans <= last[:, None]]).tolist())

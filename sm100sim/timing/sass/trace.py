@@ -67,6 +67,8 @@ class Matcher:
             for k, name in enumerate(self._program.names)
         ]
         self._accesses = self._instructions_of_accesses()
+        static, dynamic = recording.assembled.static_smem, recording.request.smem_bytes
+        self._shared_bytes = SMEM_RESERVED + static + dynamic
         self.guesses = 0
         self.lost: dict[int, int] = defaultdict(int)
 
@@ -112,7 +114,10 @@ class Matcher:
             for at, moved in self._moved(of, script, way).items():
                 events[at] = table.setdefault(moved, len(table))
             streams.append(WarpStream(int(warp) >> 16, int(warp) & 0xFFFF, way.order, events))
-        return unrolled(ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines))
+        trace = ClusterTrace(
+            self._kernel, (index,), tuple(streams), tuple(table), lines, self._shared_bytes
+        )
+        return unrolled(trace)
 
     def _moved(
         self, steps: Steps, script: Sequence[Letter], way: Way
@@ -184,12 +189,11 @@ class Matcher:
             trace = self.cluster(index)
             same[tuple(stream.order.tobytes() for stream in trace.streams)].append(trace)
         request = self._recording.request
-        static = self._recording.assembled.static_smem
         return LaunchTrace(
             grid=request.grid,
             block=request.block,
             cluster=request.cluster,
-            shared_bytes=SMEM_RESERVED + static + request.smem_bytes,
+            shared_bytes=self._shared_bytes,
             traces=tuple(
                 replace(group[0], clusters=tuple(trace.clusters[0] for trace in group))
                 for group in same.values()
@@ -252,6 +256,7 @@ def _joined(parts: Sequence[DynamicEvent]) -> DynamicEvent:
         size=sum(part.size for part in parts),
         wavefronts=max(part.wavefronts for part in parts),
         sectors=max(part.sectors for part in parts),
+        pieces=tuple(sorted({piece for part in parts for piece in part.pieces})),
     )
 
 

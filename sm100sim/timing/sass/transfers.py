@@ -7,7 +7,7 @@ import numpy as np
 from ...contract import forms
 from ...contract.codes import WINDOW_LOCAL, WINDOW_RANK_SHIFT, WINDOW_SHARED, CopyFlag, Space
 from ..records import Action, DynamicEvent, Place
-from .passes import sectors, wavefronts
+from .passes import pieces, wavefronts
 from .steps import LOW, Step
 
 
@@ -70,9 +70,10 @@ def lane_copies(step: Step) -> DynamicEvent:
     assert isinstance(form, forms.Copy)
     from_ = step.sources[1] + np.uint64(form.source_offset % 2**64)
     to = (step.sources[0] + np.uint64(step.imm % 2**64)) & np.uint64(LOW)
+    touched = pieces(from_, form.size)
     return DynamicEvent(
         Action.CP_ASYNC, step.lanes, size=form.size * step.lanes.bit_count(),
-        wavefronts=wavefronts(to, step.lanes, form.size), sectors=sectors(from_, form.size),
+        wavefronts=wavefronts(to, step.lanes, form.size), sectors=len(touched), pieces=touched,
         address=int(from_.min()),
     )  # fmt: skip
 
@@ -128,11 +129,12 @@ def access(step: Step) -> DynamicEvent:
     size = width * lanes.bit_count()
     name = step.name.lower()
     if action is not Action.SHARED:
-        address = int(addresses.min())
-        count = sectors(addresses, width)
+        touched = pieces(addresses, width)
         return DynamicEvent(
-            action, step.lanes, size=size, sectors=count, address=address, detail=(name,)
-        )
+            action, step.lanes, size=size, sectors=len(touched),
+            pieces=touched if action is Action.GLOBAL else (), address=int(addresses.min()),
+            detail=(name,),
+        )  # fmt: skip
     addresses = addresses & np.uint64(LOW)
     rank = int(addresses[0]) >> WINDOW_RANK_SHIFT
     detail = (name,) if rank == step.rank else (name, "remote")

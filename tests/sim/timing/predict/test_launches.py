@@ -37,7 +37,8 @@ def test_what_fits_an_sm(warps: int, shared: int, expected: int) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"32 warps, 131072 registers and 0 bytes"):
+    told = r"32 warps, 131072 registers and 0 bytes of shared memory do not fit"
+    with pytest.raises(ValueError, match=told):
         resident_ctas(launch(10, warps=32, shared=0), H100)
 
 

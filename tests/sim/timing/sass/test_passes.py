@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sm100sim.timing.sass.passes import sectors, wavefronts
+from sm100sim.timing.sass.passes import pieces, wavefronts
 
 ALL = 2**32 - 1
 LANE = np.arange(32, dtype=np.uint64)
@@ -26,7 +26,7 @@ def test_lanes_that_are_off_take_no_pass() -> None:
     assert wavefronts(np.uint64(128) * LANE[:2], 0b101, 4) == 2
 
 
-def test_sectors() -> None:
-    assert sectors(LANE * np.uint64(4), 4) == 4
-    assert sectors(LANE * np.uint64(32) + np.uint64(16), 4) == 32
-    assert sectors(np.array([30], np.uint64), 4) == 2
+def test_pieces() -> None:
+    assert pieces(LANE * np.uint64(4), 4) == (0, 1, 2, 3)
+    assert pieces(LANE * np.uint64(32) + np.uint64(16), 4) == tuple(range(32))
+    assert pieces(np.array([30], np.uint64), 4) == (0, 1)

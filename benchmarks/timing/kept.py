@@ -32,8 +32,8 @@ FORMS: Final = {
 
 
 def load(offset: int = 0, form: str = "ld.global", base: str = "%rd4") -> str:
-    """A load of the chain."""
-    return f"{form}.b64 %rd5, [{base}+{offset}]; add.s64 %rd4, %rd4, %rd5; "
+    """A load of the chain, on a line of its own: lines tell the machine's accesses apart."""
+    return f"{form}.b64 %rd5, [{base}+{offset}];\n add.s64 %rd4, %rd4, %rd5; "
 
 
 def _chain(
@@ -46,6 +46,10 @@ def _chain(
 def _fresh(n: int) -> str:
     """At the begin of a round: addresses that no round before had."""
     return f"add.s64 %rd4, %rd4, {REGION}; " if n == 0 else ""
+
+
+def _of_one_place(name: str, form: str) -> Question:
+    return _chain(f"a chain of {name} of one place", lambda n: load(0, form))
 
 
 def _walk(apart: int) -> Question:
@@ -93,14 +97,14 @@ def _late(delay: int, same: bool) -> Question:
         f"sub.u32 %r22, %r22, %r21; setp.lt.u32 %q6, %r22, {delay}; "
         "@%q5 bra GO$n; @%q6 bra LATE$n; GO$n: "
     )
-    place = "" if same else f"shr.u32 %r23, %r0, 5; mul.wide.u32 %rd7, %r23, {REGION // 2}; " + (
-        "add.s64 %rd4, %rd4, %rd7; "
+    apart = (
+        f"shr.u32 %r23, %r0, 5; mul.wide.u32 %rd7, %r23, {REGION // 2}; add.s64 %rd4, %rd4, %rd7; "
     )
     which = "the same" if same else "another"
     return _chain(
         f"two warps load {which} place that the SM never asked for, {delay} cycles apart",
         lambda n: _fresh(n) + wait + load(n * LINE) + "bar.sync 0; ", (8, 40), block=64,
-        before=START + place,
+        before=START + apart * (not same),
     )  # fmt: skip
 
 
@@ -109,7 +113,7 @@ WIDTHS: Final = {4: "b32 %r40", 8: "v2.b32 {%r40, %r41}", 16: "v4.b32 {%r40, %r4
 
 def _rate(width: int, warps: int, apart: int) -> Question:
     """Loads of lanes `apart` bytes from one another that the L1 has, none awaited but the last."""
-    each = 8
+    each = 4
 
     def step(n: int) -> str:
         kind, _, names = WIDTHS[width].partition(" ")
@@ -118,7 +122,7 @@ def _rate(width: int, warps: int, apart: int) -> Question:
             got = names
             for r in range(4):
                 got = got.replace(f"%r4{r}", f"%w{4 * k + r}")
-            out += f"ld.global.{kind} {got}, [%rd7+{k % 4 * 4096}]; "
+            out += f"ld.global.{kind} {got}, [%rd7+{k * 4096}];\n "
         return out + "".join(
             f"xor.b32 %r5, %r5, %w{4 * k + r}; " for k in range(each) for r in range(width // 4)
         )
@@ -129,7 +133,8 @@ def _rate(width: int, warps: int, apart: int) -> Question:
     )
     # The address depends on what the steps before read, or they would be one.
     return _chain(
-        f"{each} loads of {width} bytes by {warps} warps, lanes {apart} bytes apart, that the L1 has",
+        f"{each} loads of {width} bytes by {warps} warps, lanes {apart} bytes apart, that the L1 "
+        "has",
         lambda n: step(n) + "and.b32 %r24, %r5, %r24; cvt.u64.u32 %rd6, %r24; "
         "add.s64 %rd7, %rd7, %rd6; ",
         (4, 12), before=before, block=32 * warps,
@@ -141,14 +146,13 @@ def _copied(kind: str, size: int) -> Question:
     """Copies of lanes to shared memory, each awaited, of a place that the SM asked for before."""
     return _chain(
         f"cp.async.{kind} of {size} bytes, awaited, of what was copied before",
-        lambda n: f"cp.async.{kind}.shared.global [%r1+512], [%rd4], {size}; cp.async.wait_all; "
+        lambda n: f"cp.async.{kind}.shared.global [%r1+512], [%rd4], {size};\n cp.async.wait_all; "
         "bar.warp.sync -1; ", (8, 40),
     )  # fmt: skip
 
 
 QUESTIONS: Final = (
-    *(_chain(f"a chain of {name} of one place", lambda n, form=form: load(0, form))
-      for name, form in FORMS.items()),
+    *(_of_one_place(name, form) for name, form in FORMS.items()),
     *(_walk(apart) for apart in (8, 16, 32, 64, 96, 128, 256)),
     *(_between(name, of) for name in BETWEEN for of in (1, 4)),
     *(_late(delay, same) for delay in (0, 50, 100, 200) for same in (True, False)),
