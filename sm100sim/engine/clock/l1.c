@@ -1,9 +1,9 @@
 /* The L1 of an SM: which pieces of global memory it has, of the lines that were used last.
  *
  * Source: benchmarks/timing/h200_kept.json. An H200 fetches a line's four pieces one by one, who asks for a piece that
- * is under way gets it when the first one does, and a store drops the whole line. Of a ring that is a little too large a
- * chip still has some lines; here it has none. CTAs do not share what one of them asked for: a CTA of the trace stands
- * for others, whose addresses are not known. */
+ * is under way gets it when the first one does, and a store drops the whole line. Of a ring that is a little too large
+ * a chip still has some lines; here it has none. CTAs do not share what one of them asked for: a CTA of the trace
+ * stands for others, whose addresses are not known. */
 #include "clock/state.h"
 
 static KeptLine *line_of(const Clock *c, const WarpState *w, u32 piece) {
