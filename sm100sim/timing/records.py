@@ -9,6 +9,8 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.clock import PIECES
+
 Indices = npt.NDArray[np.int32]
 
 
@@ -207,6 +209,7 @@ class ClusterTrace:
         lines: instruction -> PTX line of the barrier, MMA or copy that it is, where the run knows
             it; the compiler may name another one.
         shared_bytes: of a CTA, as the launch's; 0: not known, and then it has no L1.
+        common: lines of global memory, of 128 bytes, that lanes of other clusters touch as well.
     """
 
     kernel: SassKernel
@@ -215,11 +218,17 @@ class ClusterTrace:
     events: tuple[DynamicEvent, ...]
     lines: Mapping[int, int] = field(default_factory=dict)
     shared_bytes: int = 0
+    common: frozenset[int] = frozenset()
 
     @property
     def instructions(self) -> int:
         """Executed warp instructions."""
         return sum(len(stream.order) for stream in self.streams)
+
+    @property
+    def touched(self) -> frozenset[int]:
+        """Lines of global memory, of 128 bytes, that its lanes touch."""
+        return frozenset(piece // PIECES for event in self.events for piece in event.pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,10 @@ def run(launch: Shared) -> Run:
 
 def main() -> None:
     """Print Triton's attention of one CTA an SM beside the machine and an H200."""
-    from benchmarks.timing.judges.cases import CASES, Attention
+    from benchmarks.timing.judges.cases import CASES
     from benchmarks.timing.judges.launches import begin, trace_of
     from benchmarks.timing.judges.predictions import CHIP
+    from benchmarks.timing.judges.problems import Attention
     from sm100sim.timing.chips import load_chip
     from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
 

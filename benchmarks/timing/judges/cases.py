@@ -2,133 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
 
-Shapes = dict[str, tuple[int, ...]]
-Tensors = Mapping[str, torch.Tensor]
-TOKENS: Final = 16384
-HIDDEN: Final = 2048
-"""Rows of all sequences of a batch, and columns of all its heads."""
-EPSILON: Final = 1e-5
+from benchmarks.timing.judges.problems import (
+    Attention,
+    Bags,
+    LayerNorm,
+    Paged,
+    Problem,
+    Product,
+    Shapes,
+    Softmax,
+    Taps,
+)
+
 ROUNDED: Final = 1e-2
 """Relative error that roundings to float16 or bfloat16 may make."""
 WRITTEN: Final = ("out", "lse")
+INTEGERS: Final = ("table", "lengths")
 
 
 def error_of(out: torch.Tensor, expected: torch.Tensor) -> float:
     """How far a result is from what it should be, as a share of that; compare with `ROUNDED`."""
     return float((out.float() - expected).norm() / expected.norm())
-
-
-@dataclass(frozen=True)
-class Product:
-    """out = a b' in float16 with sums in float32: a is (m, k), b (n, k), out (m, n)."""
-
-    m: int
-    n: int
-    k: int
-
-    @property
-    def name(self) -> str:
-        """Sizes."""
-        return f"{self.m}x{self.n}x{self.k}"
-
-    def shapes(self) -> Shapes:
-        """Shape by tensor."""
-        return {"a": (self.m, self.k), "b": (self.n, self.k), "out": (self.m, self.n)}
-
-    def expected(self, t: Tensors) -> torch.Tensor:
-        """What `out` has to be."""
-        return t["a"].float() @ t["b"].float().T
-
-
-@dataclass(frozen=True)
-class Attention:
-    """Attention of all keys, or of those up to the query's own place where `causal`.
-
-    Attributes:
-        by_head: the rows of a head lie together: (batch, heads, length, dim); else (batch, length,
-            heads, dim).
-    """
-
-    length: int
-    dim: int
-    causal: bool = False
-    by_head: bool = False
-
-    @property
-    def name(self) -> str:
-        """Sizes and mask."""
-        return f"d{self.dim}-{self.length}" + "-causal" * self.causal
-
-    @property
-    def batch(self) -> int:
-        """Sequences."""
-        return TOKENS // self.length
-
-    @property
-    def heads(self) -> int:
-        """Heads of queries, keys and values."""
-        return HIDDEN // self.dim
-
-    def shapes(self) -> Shapes:
-        """Shape by tensor."""
-        middle = (self.heads, self.length) if self.by_head else (self.length, self.heads)
-        return dict.fromkeys(("q", "k", "v", "out"), (self.batch, *middle, self.dim))
-
-    def expected(self, t: Tensors) -> torch.Tensor:
-        """What `out` has to be."""
-        q, k, v = (t[n].float() if self.by_head else t[n].float().transpose(1, 2) for n in "qkv")
-        scores = q @ k.mT * self.dim**-0.5
-        if self.causal:
-            later = torch.ones(self.length, self.length, device=q.device, dtype=torch.bool)
-            scores.masked_fill_(later.triu(1), -torch.inf)
-        found = scores.softmax(-1) @ v
-        return found if self.by_head else found.transpose(1, 2)
-
-
-@dataclass(frozen=True)
-class Softmax:
-    """Each row of x, exponentiated and divided by its sum."""
-
-    rows: int
-    columns: int
-
-    @property
-    def name(self) -> str:
-        """Sizes."""
-        return f"{self.rows}x{self.columns}"
-
-    def shapes(self) -> Shapes:
-        """Shape by tensor."""
-        return dict.fromkeys(("x", "out"), (self.rows, self.columns))
-
-    def expected(self, t: Tensors) -> torch.Tensor:
-        """What `out` has to be."""
-        return t["x"].float().softmax(-1)
-
-
-@dataclass(frozen=True)
-class LayerNorm(Softmax):
-    """Each row of x less its mean, over its deviation, times `weight` and with `bias` added."""
-
-    def shapes(self) -> Shapes:
-        """Shape by tensor."""
-        return {**super().shapes(), "weight": (self.columns,), "bias": (self.columns,)}
-
-    def expected(self, t: Tensors) -> torch.Tensor:
-        """What `out` has to be."""
-        x, weight, bias = (t[name].float() for name in ("x", "weight", "bias"))
-        normed = torch.nn.functional.layer_norm
-        found: torch.Tensor = normed(x, x.shape[-1:], weight, bias, EPSILON)
-        return found
-
-
-Problem = Product | Attention | Softmax
 
 
 @dataclass(frozen=True)
@@ -162,8 +62,8 @@ class Case:
 
     def dtype(self, name: str) -> torch.dtype:
         """Type of a tensor."""
-        if name == "lse":
-            return torch.float32
+        if name in ("lse", *INTEGERS):
+            return torch.float32 if name == "lse" else torch.int32
         return torch.bfloat16 if self.family in (OURS, QUACK, FA4) else torch.float16
 
     def drawn(self, device: str = "cuda") -> dict[str, torch.Tensor]:
@@ -172,9 +72,23 @@ class Case:
         return {
             name: torch.full(shape, float("nan"), device=device, dtype=self.dtype(name))
             if name in WRITTEN
+            else self.integers(name).to(device)
+            if name in INTEGERS
             else torch.randn(shape, device=device, dtype=self.dtype(name))
             for name, shape in self.shapes().items()
         }
+
+    def integers(self, name: str) -> torch.Tensor:
+        """Page tables and lengths, or rows that bags name: the same wherever they are made."""
+        shape, drawn = self.shapes()[name], torch.Generator().manual_seed(2)
+        if isinstance(self.problem, Bags):
+            found = torch.randint(self.problem.rows, shape, generator=drawn)
+        elif name == "table":
+            found = torch.randperm(shape[0] * shape[1], generator=drawn).view(shape)
+        else:
+            assert isinstance(self.problem, Paged)
+            found = torch.full(shape, self.problem.length)
+        return found.int()
 
 
 DENSE, PERSISTENT = "CUTLASS dense GEMM", "CUTLASS persistent GEMM"
@@ -182,6 +96,7 @@ FMHA, NORM = "CUTLASS attention", "CUTLASS layer norm"
 COPIED, POINTED = "Triton GEMM, boxes", "Triton GEMM, pointers"
 TRITON_ATTENTION, TRITON_SOFTMAX = "Triton attention", "Triton softmax"
 TRITON_NORM, OURS, QUACK, FA4 = "Triton layer norm", "fa4_cute", "quack", "FA4"
+TRITON_TAPS, TRITON_BAGS = "Triton taps", "Triton bags"
 CUBE: Final = Product(4096, 4096, 4096)
 
 
@@ -253,12 +168,23 @@ def _ours() -> Iterator[Case]:
             yield Case(OURS, problem, variant)
 
 
+def _near() -> Iterator[Case]:
+    """What the L1 answers: page tables, neighbours, and rows that a CTA asks for again."""
+    for dim, page in ((64, 16), (128, 16), (128, 64), (256, 16)):
+        yield Case(OURS, Paged(4096, dim, True, page=page), "as chosen")
+    for columns, taps, warps in ((4096, 8, 4), (4096, 32, 4), (8192, 16, 8)):
+        yield Case(TRITON_TAPS, Taps(2048, columns, taps), f"{warps} warps", {"warps": warps})
+    for rows, columns, warps in ((128, 128, 1), (512, 128, 4), (128, 512, 4)):
+        problem = Bags(rows, columns, 32768, 32, 64)
+        yield Case(TRITON_BAGS, problem, f"{warps} warps", {"warps": warps})
+
+
 CASES: Final = (
     *_products(DENSE, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)), (CUBE, (128, 256, 1, 1)),
                (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1)),
                (Product(8192, 8192, 2048), (128, 256, 2, 1))),
     *_products(PERSISTENT, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)),
                (CUBE, (128, 256, 1, 1)), (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1))),
-    *_cutlass_attention(), *_triton_products(), *_triton_attention(), *_rows(), *_ours(),
+    *_cutlass_attention(), *_triton_products(), *_triton_attention(), *_rows(), *_ours(), *_near(),
 )  # fmt: skip
 """All cases, in the order in which they are asked."""

@@ -14,16 +14,8 @@ from typing import Any
 import torch
 
 from benchmarks.foreign.cutlass_examples import CHECKOUT_VARIABLE, FOLDERS, checkout
-from benchmarks.timing.judges.cases import (
-    DENSE,
-    EPSILON,
-    FMHA,
-    NORM,
-    PERSISTENT,
-    Attention,
-    Case,
-    Tensors,
-)
+from benchmarks.timing.judges.cases import DENSE, FMHA, NORM, PERSISTENT, Case
+from benchmarks.timing.judges.problems import EPSILON, Attention, Tensors
 
 FILES = {
     DENSE: "dense_gemm/dense_gemm.py", PERSISTENT: "dense_gemm/dense_gemm_persistent.py",

@@ -35,8 +35,9 @@ from benchmarks.hopper.times.recorded import Recorded, save
 from benchmarks.timing.attention_traces import busiest, persistent
 from benchmarks.timing.gemms import Gemm
 from benchmarks.timing.judges import our_variants
-from benchmarks.timing.judges.cases import CASES, OURS, QUACK, Attention, Case, Product
+from benchmarks.timing.judges.cases import CASES, INTEGERS, OURS, QUACK, Case
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
+from benchmarks.timing.judges.problems import Attention, Bags, Product
 from sm100sim.crew.recording import recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
@@ -47,6 +48,8 @@ from sm100sim.timing.sass.tools import assembled
 from sm100sim.timing.sass.trace import traced
 
 ARCH: Final = "sm_90a"
+BAGS_APART: Final = 4
+"""CTAs whose bags have other rows; more of them are like these."""
 Tensors = dict[str, torch.Tensor]
 
 
@@ -149,6 +152,8 @@ def period(case: Case, request: LaunchRequest) -> int:
     unlike = isinstance(problem, Attention) and (
         problem.causal or (case.family == OURS and problem.length % request.grid[0] > 0)
     )
+    if isinstance(problem, Bags):
+        return BAGS_APART
     return request.grid[0] // request.cluster[0] if unlike else 1
 
 
@@ -178,7 +183,13 @@ def trace_of(case: Case) -> LaunchTrace:
 
 
 def fill(case: Case, t: Tensors) -> None:
-    """Put normal numbers into Q, K and V; what a product takes does not depend on its numbers."""
+    """Put normal numbers into Q, K and V; what a product takes does not depend on its numbers.
+
+    Page tables, lengths and names of rows are those of the measured launch.
+    """
+    for name in INTEGERS:
+        if name in t:
+            t[name].copy_(case.integers(name))
     if isinstance(case.problem, Attention):
         torch.manual_seed(1)
         for name in "qkv":

@@ -10,7 +10,8 @@ from unittest import mock
 
 import fa4_cute
 from benchmarks.hopper.sm90_variants import PERSISTENT, TILE, Trial
-from benchmarks.timing.judges.cases import Case, Tensors
+from benchmarks.timing.judges.cases import Case
+from benchmarks.timing.judges.problems import Paged, Tensors
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice
 from fa4_cute.host.compile import cache
@@ -116,6 +117,8 @@ def recorded(case: Case, t: Tensors, clusters: Sequence[int]) -> Heard:
     """The launch of a variant of which some clusters are executed, and cubins by PTX."""
     variant, cubins = VARIANTS[case.variant], dict[str, bytes]()
     options: dict[str, Any] = {"arch": SM90A, **variant.options}
+    if isinstance(case.problem, Paged):
+        options |= {"page_table": t["table"], "seqused_k": t["lengths"], "causal": True}
     with _in_force(variant, cubins), recording(clusters, others=False) as launches:
         fa4_cute.flash_attn(t["q"], t["k"], t["v"], out=t["out"], **options)
     (found,) = launches

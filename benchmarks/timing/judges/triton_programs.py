@@ -10,18 +10,17 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from benchmarks.timing.judges.cases import (
     COPIED,
-    EPSILON,
     POINTED,
     TRITON_ATTENTION,
+    TRITON_BAGS,
     TRITON_NORM,
     TRITON_SOFTMAX,
-    Attention,
+    TRITON_TAPS,
     Case,
-    Product,
-    Tensors,
 )
+from benchmarks.timing.judges.problems import EPSILON, Attention, Bags, Product, Taps, Tensors
 
-STEP = 64
+STEP, SPAN = 64, 1024
 LOG2_E = 1.4426950408889634
 
 
@@ -98,6 +97,29 @@ def layer_norm(x, weight, bias, out, epsilon, WIDTH: tl.constexpr):
     tl.store(out + at, scaled.to(tl.float16))
 
 
+@triton.jit
+def taps(x, weight, out, wide, narrow, TAPS: tl.constexpr, WIDTH: tl.constexpr):
+    """WIDTH places of a row."""
+    columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    at = x + tl.program_id(0) * wide + columns
+    total = tl.zeros((WIDTH,), tl.float32)
+    for tap in range(TAPS):
+        total += tl.load(at + tap).to(tl.float32) * tl.load(weight + tap).to(tl.float32)
+    tl.store(out + tl.program_id(0) * narrow + columns, total.to(tl.float16))
+
+
+@triton.jit
+def bags(x, table, out, EACH: tl.constexpr, SIZE: tl.constexpr, WIDTH: tl.constexpr):
+    """EACH bags, one after the other."""
+    columns = tl.arange(0, WIDTH)
+    for bag in range(tl.program_id(0) * EACH, tl.program_id(0) * EACH + EACH):
+        total = tl.zeros((WIDTH,), tl.float32)
+        for k in range(SIZE):
+            row = tl.load(table + bag * SIZE + k)
+            total += tl.load(x + row * WIDTH + columns).to(tl.float32)
+        tl.store(out + bag * WIDTH + columns, total.to(tl.float16))
+
+
 def _product(case: Case, t: Tensors) -> None:
     p, (rows, columns) = case.problem, case.options["tile"]
     assert isinstance(p, Product)
@@ -140,8 +162,28 @@ def _layer_norm(case: Case, t: Tensors) -> None:
     )  # fmt: skip
 
 
+def _taps(case: Case, t: Tensors) -> None:
+    p = case.problem
+    assert isinstance(p, Taps)
+    wide = p.columns + p.taps
+    taps[p.rows, p.columns // SPAN](
+        t["x"], t["weight"], t["out"], wide, p.columns, TAPS=p.taps, WIDTH=SPAN,
+        num_warps=case.options["warps"],
+    )  # fmt: skip
+
+
+def _bags(case: Case, t: Tensors) -> None:
+    p = case.problem
+    assert isinstance(p, Bags)
+    bags[p.bags // p.each,](
+        t["x"], t["table"], t["out"], EACH=p.each, SIZE=p.size, WIDTH=p.columns,
+        num_warps=case.options["warps"],
+    )  # fmt: skip
+
+
 PROGRAMS = {
     COPIED: _product, POINTED: _product, TRITON_ATTENTION: _attention,
-    TRITON_SOFTMAX: _softmax, TRITON_NORM: _layer_norm,
+    TRITON_SOFTMAX: _softmax, TRITON_NORM: _layer_norm, TRITON_TAPS: _taps,
+    TRITON_BAGS: _bags,
 }  # fmt: skip
 """Asks for a case's launch, by family."""

@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.timing.judges.cases import (
-    CASES,
-    CUBE,
-    FA4,
-    OURS,
-    QUACK,
-    Attention,
-    Case,
-    Shapes,
-)
+from benchmarks.timing.judges.cases import CASES, CUBE, FA4, OURS, QUACK, Case
+from benchmarks.timing.judges.problems import Attention, Shapes
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
  *
  * Source: benchmarks/timing/h200_kept.json. An H200 fetches a line's four pieces one by one, who asks for a piece that
  * is under way gets it when the first one does, and a store drops the whole line. Of a ring that is a little too large
- * a chip still has some lines; here it has none. CTAs do not share what one of them asked for: a CTA of the trace
- * stands for others, whose addresses are not known. */
+ * a chip still has some lines; here it has none. CTAs of an SM share lines that several of the launch touch; others
+ * each has for itself, since the CTA of the trace stands for all. */
 #include "clock/state.h"
 
 static KeptLine *line_of(const Clock *c, const WarpState *w, u32 piece) {
-  size_t place = (size_t)w->copy * c->in->ranks + w->sm;
-  return &c->kept[place * c->in->n_lines + piece / CLOCK_PIECES];
+  u32 line = piece / CLOCK_PIECES, copy = line < c->in->n_common ? 0 : w->copy;
+  return &c->kept[((size_t)copy * c->in->ranks + w->sm) * c->in->n_lines + line];
 }
 
 static void unlink_line(Clock *c, Sm *sm, KeptLine *line) {
@@ -89,10 +89,10 @@ void forget_lines(Clock *c, Sm *sm) {
     unlink_line(c, sm, &c->kept[sm->oldest]);
 }
 
-/* A place's next cluster has lines of its own. */
+/* A place's next cluster has lines of its own, but for those that all share. */
 void leave_lines(Clock *c, u32 copy) {
   for (u32 rank = 0; c->kept && rank < c->in->ranks; rank++)
-    for (u32 k = 0; k < c->in->n_lines; k++) {
+    for (u32 k = c->in->n_common; k < c->in->n_lines; k++) {
       KeptLine *line = &c->kept[((size_t)copy * c->in->ranks + rank) * c->in->n_lines + k];
       if (line->here)
         unlink_line(c, &c->sms[rank], line);

@@ -119,9 +119,10 @@ _Static_assert(sizeof(ClockChip) == 304 && offsetof(ClockChip, queue) == 0 &&
  * Where one ends the next begins `gap` cycles later, while the others go on.
  * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
  * many arrivals end a phase) or, of named barriers, rank times 16 plus number. `pieces`: of
- * `n_lines` lines of global memory: PIECES times the line plus the number of the piece. */
+ * `n_lines` lines of global memory: PIECES times the line plus the number of the piece. Of the
+ * first `n_common` all clusters ask for the same, of the others each for its own. */
 typedef struct {
-  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies, n_pieces, n_lines;
+  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies, n_pieces, n_lines, n_common;
   double gap;
   u64 clusters;
   const ClockOp *ops;
@@ -136,16 +137,17 @@ typedef struct {
   ClockChip chip;
   u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 448 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 456 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, n_pieces) == 32 &&
-    offsetof(ClockInput, n_lines) == 36 && offsetof(ClockInput, gap) == 40 && offsetof(ClockInput, clusters) == 48 &&
-    offsetof(ClockInput, ops) == 56 && offsetof(ClockInput, events) == 64 && offsetof(ClockInput, objects) == 72 &&
-    offsetof(ClockInput, pieces) == 80 && offsetof(ClockInput, mbarrier_ranks) == 88 &&
-    offsetof(ClockInput, mbarrier_counts) == 96 && offsetof(ClockInput, warps) == 104 &&
-    offsetof(ClockInput, order) == 112 && offsetof(ClockInput, event) == 120 && offsetof(ClockInput, chip) == 128 &&
-    offsetof(ClockInput, room) == 432 && offsetof(ClockInput, stand_room) == 440, "ClockInput");
+    offsetof(ClockInput, n_lines) == 36 && offsetof(ClockInput, n_common) == 40 && offsetof(ClockInput, gap) == 48 &&
+    offsetof(ClockInput, clusters) == 56 && offsetof(ClockInput, ops) == 64 && offsetof(ClockInput, events) == 72 &&
+    offsetof(ClockInput, objects) == 80 && offsetof(ClockInput, pieces) == 88 &&
+    offsetof(ClockInput, mbarrier_ranks) == 96 && offsetof(ClockInput, mbarrier_counts) == 104 &&
+    offsetof(ClockInput, warps) == 112 && offsetof(ClockInput, order) == 120 && offsetof(ClockInput, event) == 128 &&
+    offsetof(ClockInput, chip) == 136 && offsetof(ClockInput, room) == 440 && offsetof(ClockInput, stand_room) == 448,
+    "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *

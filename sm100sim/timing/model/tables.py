@@ -80,6 +80,7 @@ def tables_of(trace: ClusterTrace, draw: Draw, residents: Residents) -> Tables:
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
         copies=residents.copies, gap=residents.gap,
         clusters=max(residents.clusters, residents.copies), n_pieces=len(pieces), n_lines=lines,
+        n_common=len(trace.common),
         ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
         events=events, objects=objects, pieces=pieces,
         mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
@@ -180,8 +181,11 @@ def _events(
 def _pieces(
     trace: ClusterTrace, events: ct.Array[clock.ClockEvent]
 ) -> tuple[ct.Array[ct.c_uint32], int]:
-    """Pieces of global memory that events touch, by lines in the order in which they come first."""
-    lines: dict[int, int] = {}
+    """Pieces of global memory that events touch, and how many lines they lie in.
+
+    Those that other clusters touch as well are numbered first.
+    """
+    lines = {line: k for k, line in enumerate(sorted(trace.common))}
     found: list[int] = []
     # The table of events has one entry more than there are where there are none.
     for raw, event in zip(events, trace.events, strict=False):

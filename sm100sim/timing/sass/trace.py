@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -136,10 +136,11 @@ class Matcher:
         passed = np.cumsum(way.letters >= 0).astype(np.int32)
         found: dict[int, int] = {}
         for of, accesses in wanted.items():
-            for instruction in self._accesses.get(of, ()):
-                places = np.flatnonzero(way.order == instruction)
-                executed = [_Placed(int(p), int(passed[p])) for p in places]
-                found |= _pairs(executed, accesses)
+            executed = [
+                [_Placed(int(p), int(passed[p])) for p in np.flatnonzero(way.order == instruction)]
+                for instruction in self._accesses.get(of, ())
+            ]
+            found |= _pairs(executed, accesses)
         events = {at: self._events.event(step) for at, step in found.items()}
         answered = set(found.values())
         rest = [x for accesses in wanted.values() for x in accesses if x.index not in answered]
@@ -188,6 +189,8 @@ class Matcher:
         for index in recorded if clusters is None else clusters:
             trace = self.cluster(index)
             same[tuple(stream.order.tobytes() for stream in trace.streams)].append(trace)
+        touched = Counter(line for group in same.values() for t in group for line in t.touched)
+        common = frozenset(line for line, clusters in touched.items() if clusters > 1)
         request = self._recording.request
         return LaunchTrace(
             grid=request.grid,
@@ -195,7 +198,10 @@ class Matcher:
             cluster=request.cluster,
             shared_bytes=self._shared_bytes,
             traces=tuple(
-                replace(group[0], clusters=tuple(trace.clusters[0] for trace in group))
+                replace(
+                    group[0], clusters=tuple(trace.clusters[0] for trace in group),
+                    common=common & group[0].touched,
+                )
                 for group in same.values()
             ),
             tensors=tensors_of(request.params),
@@ -224,13 +230,25 @@ def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:
     return np.searchsorted(np.array(anchors, np.int64), steps, "right").astype(np.int32)
 
 
-def _pairs(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> dict[int, int]:
-    """Executions of one instruction and the accesses that they made, in order.
+def _pairs(
+    executed: Sequence[Sequence[_Placed]], accesses: Sequence[_Placed]
+) -> dict[int, int]:
+    """Executions, by instruction, and the accesses of one line that they made, in order.
 
-    With as many of both they belong together. An instruction under a guard runs more often than its
-    access is made, and one that was duplicated less often: then those with the same anchors before
-    them belong together.
+    An instruction that ran as often as there are accesses made each of them, or a part of each
+    where there are several such. Of a loop that was unrolled, or of two ways, all instructions
+    together did. One that runs under a guard runs more often than its access is made: then those
+    with the same anchors before them belong together.
     """
+    total = sum(map(len, executed))
+    if total <= len(accesses) and not any(len(one) == len(accesses) for one in executed):
+        places = sorted((place for one in executed for place in one), key=lambda place: place.index)
+        return _in_order(places, accesses)
+    return {k: v for one in executed for k, v in _in_order(one, accesses).items()}
+
+
+def _in_order(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> dict[int, int]:
+    """As many of both are pairs one after the other, else those with the same anchors are."""
     if len(executed) == len(accesses):
         return {a.index: b.index for a, b in zip(executed, accesses, strict=True)}
     by_anchors: dict[int, list[int]] = defaultdict(list)

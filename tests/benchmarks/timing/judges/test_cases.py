@@ -11,16 +11,8 @@ pytest.importorskip("torch")
 import torch
 
 from benchmarks.timing.judges import cases
-from benchmarks.timing.judges.cases import (
-    CASES,
-    FMHA,
-    OURS,
-    ROUNDED,
-    Attention,
-    Case,
-    Softmax,
-    error_of,
-)
+from benchmarks.timing.judges.cases import CASES, FMHA, OURS, ROUNDED, Case, error_of
+from benchmarks.timing.judges.problems import Attention, Softmax
 
 FAMILIES_AT_LEAST, CASES_AT_LEAST = 8, 40
 

@@ -15,10 +15,11 @@ pytest.importorskip("torch")
 pytest.importorskip("cutlass")
 
 from benchmarks.hopper.sm90_variants import D64, D128, D256, Shape
-from benchmarks.timing.judges.cases import CASES, OURS, Product
+from benchmarks.timing.judges.cases import CASES, OURS
 from benchmarks.timing.judges.launches import alike, tensors_of
 from benchmarks.timing.judges.our_variants import VARIANTS
 from benchmarks.timing.judges.predictions import followed, kept
+from benchmarks.timing.judges.problems import Product
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.plan.facts.hardware import SM90A
 from sm100sim.timing.records import LaunchTrace
@@ -90,7 +91,8 @@ CODE = """
 import json, torch
 from dataclasses import replace
 from benchmarks.timing.judges import launches as l
-from benchmarks.timing.judges.cases import CASES, WRITTEN, LayerNorm, Product, Softmax
+from benchmarks.timing.judges.cases import CASES, WRITTEN
+from benchmarks.timing.judges.problems import LayerNorm, Product, Softmax
 from sm100sim.triton import activate
 from benchmarks.timing.judges.triton_programs import PROGRAMS
 activate(capability=90)

@@ -21,7 +21,8 @@ from benchmarks.timing.waits.records import BEGIN, END
 CODE = """
 import json, sys
 from dataclasses import replace
-from benchmarks.timing.judges.cases import COPIED, Product
+from benchmarks.timing.judges.cases import COPIED
+from benchmarks.timing.judges.problems import Product
 from benchmarks.timing.judges.launches import begin
 from benchmarks.timing.waits.asked import ask, machine
 from benchmarks.timing.waits.cases import WAITED

@@ -138,9 +138,18 @@ def test_the_line_used_longest_ago_makes_room() -> None:
 
 def test_ctas_have_lines_of_their_own() -> None:
     """What a CTA of the trace asked for is not what the one that it stands for asks for."""
-    program = Program().warp(0, *load(8))
+    program = Program().warp(0, *load(8), *load(80))
     assert ran(program, copies=2).l1_answered == 0
     assert ran(program, copies=1, clusters=3).l1_answered == 0
+
+
+def test_ctas_share_the_lines_that_several_touch() -> None:
+    """Line 2 holds piece 8: who comes second on an SM finds it, side by side or later."""
+    trace = Program().warp(0, *load(8), *load(80)).trace()
+    trace = replace(trace, shared_bytes=SHARED, common=frozenset({2}))
+    for residents in (Residents(2), Residents(1, 2)):
+        found = run_cluster(trace, H200, residents)
+        assert (found.l1_asked, found.l1_answered) == (4, 1)
 
 
 @pytest.mark.parametrize(
