@@ -1,0 +1,56 @@
+"""Which accesses the instructions of a loop that ptxas unrolled made, and which lines CTAs share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sm100sim.crew.recording import recording
+from sm100sim.timing.records import ClusterTrace
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import traced
+from testing.harness import run_ptx
+
+UNROLLED = """mov.u32 %r4, 0; mov.u32 %r2, %tid.x; mul.wide.u32 %rd1, %r2, 4;
+add.u64 %rd2, %p0, %rd1; add.u64 %rd4, %p1, %rd1; mov.f32 %f2, 0f00000000;
+mov.u32 %r5, %ctaid.x; mul.wide.u32 %rd5, %r5, 4096; add.u64 %rd2, %rd2, %rd5;
+L:
+ld.global.f32 %f1, [%rd2];
+add.f32 %f2, %f2, %f1;
+add.u64 %rd2, %rd2, 128;
+add.u32 %r4, %r4, 1;
+setp.lt.u32 %q1, %r4, 16;
+@%q1 bra L;
+st.global.f32 [%rd4], %f2;
+"""
+"""A loop of loads, each of another line, that ptxas unrolls; two CTAs have lines of their own."""
+
+
+def followed() -> ClusterTrace:
+    x, out = np.ones(2 * 1024, np.float32), np.zeros(32, np.float32)
+    with recording() as launches:
+        run_ptx(UNROLLED, x, out, mode="fast", grid=(2, 1, 1), block=32)
+    (launched,) = launches
+    (trace,) = traced(compiled(launched.request.ptx, "sm_100a"), launched).traces
+    return trace
+
+
+def test_instructions_of_an_unrolled_loop_have_each_its_own_access() -> None:
+    trace = followed()
+    (stream,) = trace.streams
+    loads = [
+        (int(k), trace.events[e])
+        for k, e in zip(stream.order, stream.event, strict=True)
+        if e >= 0 and trace.events[e].detail == ("ld",)
+    ]
+    assert len({k for k, _ in loads}) > 1, "ptxas leaves the loop as it is: the test says nothing"
+    first = loads[0][1].address
+    assert [event.address - first for _, event in loads] == [128 * n for n in range(16)]
+    assert all(event.pieces[0] == event.address // 32 for _, event in loads)
+
+
+def test_lines_that_several_clusters_touch_are_common() -> None:
+    """Both CTAs store to the same line, and load from lines of their own."""
+    trace = followed()
+    (store,) = (event for event in trace.events if event.detail == ("st",))
+    assert trace.common == {piece // 4 for piece in store.pieces}
+    assert trace.common < trace.touched
