@@ -1,4 +1,4 @@
-"""Which accesses the instructions of a loop that ptxas unrolled made, and which lines CTAs share."""
+"""Which accesses instructions of an unrolled loop made, and which lines CTAs share."""
 
 from __future__ import annotations
 
