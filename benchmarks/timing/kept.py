@@ -142,6 +142,52 @@ def _rate(width: int, warps: int, apart: int) -> Question:
     )  # fmt: skip
 
 
+MANY: Final = 16
+"""Loads of a step where the L1's rate is asked for, and not its latency."""
+PLACES: Final = {
+    "4 bytes, one place": ("b32 %w{}", 0), "2 bytes, 2 apart": ("u16 %h{}", 2),
+    "4 bytes, 4 apart": ("b32 %w{}", 4), "8 bytes, 8 apart": ("b64 %y{}", 8),
+    "16 bytes, 16 apart": ("v2.b64 {{%y{0}, %z{0}}}", 16),
+    "4 bytes, 128 apart": ("b32 %w{}", 128),
+}  # fmt: skip
+"""What a lane loads and how far from its neighbour -> type and register, and bytes between."""
+
+
+def _many(what: str, warps: int) -> Question:
+    """Loads that the L1 has, by all warps at once: a step's are awaited together."""
+    kind, apart = PLACES[what]
+    wide = "%y" in kind
+
+    def step(n: int) -> str:
+        loads = "".join(
+            f"ld.global.{kind.format(k)}, [%rd7+{k % 2 * 4096 + k // 2 * 512}];\n "
+            for k in range(MANY)
+        )
+        used = "".join(
+            f"xor.b64 %rd8, %rd8, %y{k}; " + f"xor.b64 %rd8, %rd8, %z{k}; " * ("%z" in kind)
+            if wide
+            else f"cvt.u32.u16 %w{k}, %h{k}; xor.b32 %r5, %r5, %w{k}; "
+            if "%h" in kind
+            else f"xor.b32 %r5, %r5, %w{k}; "
+            for k in range(MANY)
+        )
+        last = "mov.b64 {%r5, %r26}, %rd8; xor.b32 %r5, %r5, %r26; " if wide else ""
+        return loads + used + last + (
+            "and.b32 %r24, %r5, %r24; cvt.u64.u32 %rd6, %r24; add.s64 %rd7, %rd7, %rd6; "
+        )
+
+    before = START + (
+        f".reg .b32 %w<{MANY}>; .reg .b64 %y<{MANY}>; .reg .b64 %z<{MANY}>; "
+        f"and.b32 %r25, %r0, 31; mul.wide.u32 %rd6, %r25, {apart}; add.s64 %rd7, %rd4, %rd6; "
+        "shr.u32 %r25, %r0, 5; mul.wide.u32 %rd6, %r25, 8192; add.s64 %rd7, %rd7, %rd6; "
+        "mov.u32 %r5, 0; mov.b64 %rd8, 0; ld.volatile.global.b32 %r24, [%rd4]; "
+    )
+    return _chain(
+        f"{MANY} loads by each of {warps} warps that the L1 has, {what}", step, (2, 8),
+        before=before, block=32 * warps, sink="st.volatile.shared.b32 [%r1+256], %r5; ",
+    )  # fmt: skip
+
+
 def _copied(kind: str, size: int) -> Question:
     """Copies of lanes to shared memory, each awaited, of a place that the SM asked for before."""
     return _chain(
@@ -158,6 +204,7 @@ QUESTIONS: Final = (
     *(_late(delay, same) for delay in (0, 50, 100, 200) for same in (True, False)),
     *(_rate(width, warps, apart) for width, apart in ((4, 4), (8, 8), (16, 16), (4, 32), (4, 128))
       for warps in (1, 4, 8)),
+    *(_many(what, warps) for what in PLACES for warps in (1, 4)),
     *(_copied(kind, size) for kind, size in (("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16))),
 )  # fmt: skip
 

@@ -130,13 +130,14 @@ class ClockInput(ct.Structure):
     `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
     many arrivals end a phase) or, of named barriers, rank times 16 plus number. `pieces`: of
     `n_lines` lines of global memory: PIECES times the line plus the number of the piece. Of the
-    first `n_common` all clusters ask for the same, of the others each for its own.
+    first `n_common` all clusters ask for the same, of the others each for its own. `in_turn`:
+    CTAs of an SM have places for their warps one behind the other.
     """
 
     _fields_ = [
         ("n_ops", U32), ("n_events", U32), ("n_objects", U32), ("n_warps", U32),
         ("n_mbarriers", U32), ("n_groups", U32), ("ranks", U32), ("copies", U32),
-        ("n_pieces", U32), ("n_lines", U32), ("n_common", U32),
+        ("n_pieces", U32), ("n_lines", U32), ("n_common", U32), ("in_turn", U32),
         ("gap", F64), ("clusters", U64),
         ("ops", ct.POINTER(ClockOp)), ("events", ct.POINTER(ClockEvent)),
         ("objects", ct.POINTER(U32)), ("pieces", ct.POINTER(U32)),

@@ -2,8 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses or kept; then the questions
-of that one and no others.
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept or places; then
+the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -163,9 +163,16 @@ def of_caches(device: Device) -> Iterator[dict[str, Any]]:
     yield from kept.answers(device.run)
 
 
+def of_places(device: Device) -> Iterator[dict[str, Any]]:
+    """Where warps of CTAs of several sizes lie. The first launch loads code."""
+    for asked in starts.PLACES:
+        device.run(asked.case())
+        yield asked.answer(device.run(asked.case())[0])
+
+
 ANSWERS = {
     "cold": from_memory, "behind": of_beginnings, "lanes": of_lanes, "exchange": of_clusters,
-    "accesses": of_warps, "kept": of_caches,
+    "accesses": of_warps, "kept": of_caches, "places": of_places,
 }  # fmt: skip
 """Modules whose answers are a list."""
 

@@ -1,4 +1,5 @@
-"""When CTAs of a launch begin and end, and where: by the clock of their SM, and by nanoseconds.
+"""When CTAs of a launch begin and end, and where: by the clock of their SM, and by nanoseconds;
+and which places of an SM their warps have.
 
 Clocks of SMs differ by numbers that stay. `ticks` says when each SM saw the timer of all of them
 step, before and after a launch: so these numbers are known, twice, and CTAs of all SMs compared.
@@ -6,6 +7,7 @@ step, before and after a launch: so these numbers are known, twice, and CTAs of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -179,3 +181,55 @@ def questions() -> tuple[Starts, ...]:
         *(Starts(grid, resident, spread=2047) for resident in (1, 2) for grid in grids),
         *(Starts(1056, 1, threads=threads) for threads in (128, 256, 512)),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Places:
+    """CTAs of so many warps, some an SM, that last until all have begun; each says where it is."""
+
+    warps: int
+    ctas: int
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+        return f"{self.ctas} CTAs of {self.warps} warps an SM"
+
+    def case(self) -> Case:
+        """The micro-kernel: SM and place by warp."""
+        total = self.ctas * SMS * self.warps
+        body = (
+            "mov.u32 %r0, %tid.x; mov.u32 %r2, %ctaid.x; and.b32 %r3, %r0, 31;"
+            "setp.ne.u32 %q1, %r3, 0; shr.u32 %r4, %r0, 5; mov.u32 %r6, %smid;"
+            "mov.u32 %r7, %warpid;"
+            f"mad.lo.u32 %r5, %r2, {self.warps}, %r4; mul.wide.u32 %rd1, %r5, 8;"
+            "add.s64 %rd1, %rd1, %p0; mov.u32 %r8, %clock; L: mov.u32 %r10, %clock;"
+            f"sub.u32 %r11, %r10, %r8; setp.lt.u32 %q2, %r11, {10 * LASTS}; @%q2 bra L;"
+            "@!%q1 st.global.v2.b32 [%rd1], {%r6, %r7};"
+        )
+        return Case(
+            name=self.name, family="timing", body=body, outputs=(np.zeros(2 * total, np.uint32),),
+            grid=self.ctas * SMS, block=32 * self.warps, smem=SHARED // self.ctas - 2048,
+            shared=SMEM,
+        )  # fmt: skip
+
+    def answer(self, found: Words) -> dict[str, Any]:
+        """How many SMs have which places, CTA after CTA; and how many balance sub-partitions.
+
+        Those whose sub-partitions have as many warps as one another, or one more.
+        """
+        by: dict[int, list[list[int]]] = {}
+        for cta in found.reshape(-1, self.warps, 2):
+            by.setdefault(int(cta[0, 0]), []).append(cta[:, 1].tolist())
+        places = Counter(tuple(sorted(map(tuple, ctas))) for ctas in by.values())
+        loads = [np.bincount(np.concatenate(ctas) % 4, minlength=4) for ctas in by.values()]
+        return {
+            "name": self.name, "SMs": len(by),
+            "balanced": sum(int(load.max() - load.min() <= 1) for load in loads),
+            "most often": places.most_common(1)[0],
+        }  # fmt: skip
+
+
+PLACES: Final = tuple(
+    Places(warps, ctas) for warps in (1, 2, 3, 5, 6, 7, 8, 13) for ctas in (2, 4)
+)

@@ -29,12 +29,20 @@ static bool get_memory(Clock *c) {
          GET(c->lines, (size_t)lines * c->in->ranks) && get_lines(c);
 }
 
+/* The sub-partition of a warp. An H200's CTAs take places for their warps one behind the other, whatever their size
+ * (sharing/h200_places.json). Tensor Memory's lanes are those of the warp's number. */
+static u32 sub_of(const Clock *c, u32 copy, const ClockWarp *info) {
+  u32 warps = c->in->n_warps / c->in->ranks;
+  return ((c->in->in_turn ? copy * warps : 0) + info->warp) % CLOCK_SUBS;
+}
+
 static void place_warp(Clock *c, u32 copy, u32 k, double start) {
   WarpState *w = &c->warps[copy * c->in->n_warps + k];
   const ClockWarp *info = &c->in->warps[k];
-  Sub *sub = &c->sms[info->rank].sub[info->warp % CLOCK_SUBS];
+  u32 own = sub_of(c, copy, info);
+  Sub *sub = &c->sms[info->rank].sub[own];
   *w = (WarpState){.info = info, .id = copy * c->in->n_warps + k, .sm = info->rank, .copy = copy};
-  w->sub = info->warp % CLOCK_SUBS;
+  w->sub = own;
   w->issued_at = start - 1;
   w->fixed_at = start;
   c->groups[copy * c->in->n_groups + info->group].members++;

@@ -120,9 +120,10 @@ _Static_assert(sizeof(ClockChip) == 304 && offsetof(ClockChip, queue) == 0 &&
  * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
  * many arrivals end a phase) or, of named barriers, rank times 16 plus number. `pieces`: of
  * `n_lines` lines of global memory: PIECES times the line plus the number of the piece. Of the
- * first `n_common` all clusters ask for the same, of the others each for its own. */
+ * first `n_common` all clusters ask for the same, of the others each for its own. `in_turn`:
+ * CTAs of an SM have places for their warps one behind the other. */
 typedef struct {
-  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies, n_pieces, n_lines, n_common;
+  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies, n_pieces, n_lines, n_common, in_turn;
   double gap;
   u64 clusters;
   const ClockOp *ops;
@@ -141,13 +142,13 @@ _Static_assert(sizeof(ClockInput) == 456 && offsetof(ClockInput, n_ops) == 0 && 
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, n_pieces) == 32 &&
-    offsetof(ClockInput, n_lines) == 36 && offsetof(ClockInput, n_common) == 40 && offsetof(ClockInput, gap) == 48 &&
-    offsetof(ClockInput, clusters) == 56 && offsetof(ClockInput, ops) == 64 && offsetof(ClockInput, events) == 72 &&
-    offsetof(ClockInput, objects) == 80 && offsetof(ClockInput, pieces) == 88 &&
-    offsetof(ClockInput, mbarrier_ranks) == 96 && offsetof(ClockInput, mbarrier_counts) == 104 &&
-    offsetof(ClockInput, warps) == 112 && offsetof(ClockInput, order) == 120 && offsetof(ClockInput, event) == 128 &&
-    offsetof(ClockInput, chip) == 136 && offsetof(ClockInput, room) == 440 && offsetof(ClockInput, stand_room) == 448,
-    "ClockInput");
+    offsetof(ClockInput, n_lines) == 36 && offsetof(ClockInput, n_common) == 40 &&
+    offsetof(ClockInput, in_turn) == 44 && offsetof(ClockInput, gap) == 48 && offsetof(ClockInput, clusters) == 56 &&
+    offsetof(ClockInput, ops) == 64 && offsetof(ClockInput, events) == 72 && offsetof(ClockInput, objects) == 80 &&
+    offsetof(ClockInput, pieces) == 88 && offsetof(ClockInput, mbarrier_ranks) == 96 &&
+    offsetof(ClockInput, mbarrier_counts) == 104 && offsetof(ClockInput, warps) == 112 &&
+    offsetof(ClockInput, order) == 120 && offsetof(ClockInput, event) == 128 && offsetof(ClockInput, chip) == 136 &&
+    offsetof(ClockInput, room) == 440 && offsetof(ClockInput, stand_room) == 448, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...contract import clock
 from ...contract.codes import NONE32, WARPGROUP_WARPS
 from ..chips import Draw
-from ..records import Action, ClusterTrace, Indices, Place, SassKernel
+from ..records import Action, ClusterTrace, Indices, Pipe, Place, SassKernel
 from .happenings import Happening, happening_of
 from .operands import Form, l1_use
 from .residency import LINE_BYTES, l1_lines
@@ -81,6 +81,7 @@ def tables_of(trace: ClusterTrace, draw: Draw, residents: Residents) -> Tables:
         copies=residents.copies, gap=residents.gap,
         clusters=max(residents.clusters, residents.copies), n_pieces=len(pieces), n_lines=lines,
         n_common=len(trace.common),
+        in_turn=all(i.pipe is not Pipe.TMEM for i in trace.kernel.instructions),
         ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
         events=events, objects=objects, pieces=pieces,
         mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,

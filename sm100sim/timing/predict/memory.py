@@ -47,11 +47,12 @@ def from_memory(launch: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
     moved: Counter[Key] = Counter()
     asked = 0
     for trace in launch.traces:
+        seen: set[int] = set()
         for event, count in _moves(trace):
-            size = _bytes(event) * count * len(trace.clusters)
-            asked += size
+            asked += _bytes(event) * count * len(trace.clusters)
             which = _tensor(launch.tensors, event)
             if which is not None:
+                size = _passing(event, count, seen) * len(trace.clusters)
                 moved[writes(event), which] += size
     shares = {key: min(1.0, launch.tensors[key[1]].size / size) for key, size in moved.items()}
     bytes_of = {
@@ -76,6 +77,20 @@ def writes(event: DynamicEvent) -> bool:
 def _bytes(event: DynamicEvent) -> int:
     """Bytes that an event moves: of lanes, whole sectors."""
     return event.sectors * SECTOR_BYTES if event.sectors else event.size
+
+
+def _passing(event: DynamicEvent, count: int, seen: set[int]) -> int:
+    """Bytes of an event's executions that the L1 lets pass: of loads by lanes each piece once.
+
+    Args:
+        event, count: what was done, and how often. seen: pieces that the cluster asked for before;
+            the event's are added.
+    """
+    if writes(event) or not event.pieces:
+        return _bytes(event) * count
+    fresh = len({*event.pieces} - seen)
+    seen.update(event.pieces)
+    return fresh * SECTOR_BYTES
 
 
 def _moves(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:

@@ -1,9 +1,14 @@
-"""Control flow of PTX or of machine code: blocks, where ways meet, what only one way leads to."""
+"""Control flow of PTX or of machine code: blocks, where ways meet, what only one leads to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+
+from ..records import Indices
 
 
 class Flow:
@@ -106,3 +111,55 @@ class Flow:
             if common >> block & 1 and (self._behind[block] & common).bit_count() == size:
                 return self._starts[block]
         return self._starts[-1]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way through machine code.
+
+    Attributes:
+        order: executed instructions.
+        letters: for each, the index of the letter that it is in the script, or -1.
+        guesses: decisions that neither script nor anchors confirmed.
+    """
+
+    order: Indices
+    letters: Indices
+    guesses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A piece of a way: its parent, executed ranges, its letter, and whether it was a guess."""
+
+    parent: int
+    ranges: tuple[tuple[int, int], ...]
+    letter: int
+    guess: bool
+
+
+def way_of(nodes: list[Node], last: int) -> Way:
+    """Return the way that ends with piece `last`."""
+    pieces: list[Node] = []
+    while last >= 0:
+        pieces.append(nodes[last])
+        last = nodes[last].parent
+    pieces.reverse()
+    starts: list[int] = []
+    stops: list[int] = []
+    letters: list[int] = []
+    for node in pieces:
+        for start, stop in node.ranges:
+            starts.append(start)
+            stops.append(stop)
+            letters.append(-1)
+        if node.letter >= 0:
+            letters[-1] = node.letter
+    sizes = np.array(stops, np.int64) - np.array(starts, np.int64)
+    ends = np.cumsum(sizes)
+    order = np.arange(ends[-1] if len(ends) else 0) + np.repeat(
+        np.array(starts, np.int64) - (ends - sizes), sizes
+    )
+    of = np.full(len(order), -1, np.int32)
+    of[ends - 1] = letters
+    return Way(order.astype(np.int32), of, sum(node.guess for node in pieces))

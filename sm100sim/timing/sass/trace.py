@@ -27,10 +27,11 @@ from ..records import (
     WarpStream,
 )
 from .events import Events
+from .flow import Way
 from .kinds import ACCESSES
 from .relation import Related
 from .script import BRANCH, Letter, Program
-from .walk import Walker, Way
+from .walk import Walker
 
 Steps = npt.NDArray[np.int64]
 MAP_BYTES: Final = 128
@@ -38,10 +39,14 @@ MAP_BYTES: Final = 128
 
 @dataclass(frozen=True)
 class _Placed:
-    """Something at a place in a warp's order: its index, and the anchors before it."""
+    """Something at a place in a warp's order: its index, and the anchors before it.
+
+    `guarded`: it may be an instruction that did nothing there.
+    """
 
     index: int
     anchors: int
+    guarded: bool = False
 
 
 class Matcher:
@@ -136,10 +141,11 @@ class Matcher:
         passed = np.cumsum(way.letters >= 0).astype(np.int32)
         found: dict[int, int] = {}
         for of, accesses in wanted.items():
-            executed = [
-                [_Placed(int(p), int(passed[p])) for p in np.flatnonzero(way.order == instruction)]
-                for instruction in self._accesses.get(of, ())
-            ]
+            executed = []
+            for instruction in self._accesses.get(of, ()):
+                guarded = self._kernel.instructions[instruction].guard not in ("", "PT")
+                places = np.flatnonzero(way.order == instruction).tolist()
+                executed.append([_Placed(p, int(passed[p]), guarded) for p in places])
             found |= _pairs(executed, accesses)
         events = {at: self._events.event(step) for at, step in found.items()}
         answered = set(found.values())
@@ -237,13 +243,19 @@ def _pairs(
 
     An instruction that ran as often as there are accesses made each of them, or a part of each
     where there are several such. Of a loop that was unrolled, or of two ways, all instructions
-    together did. One that runs under a guard runs more often than its access is made: then those
-    with the same anchors before them belong together.
+    together did; those of what is left of its turns run under guards, as often as it takes. Another
+    one that runs under a guard runs more often than its access is made: then those with the same
+    anchors before them belong together.
     """
-    total = sum(map(len, executed))
-    if total <= len(accesses) and not any(len(one) == len(accesses) for one in executed):
-        places = sorted((place for one in executed for place in one), key=lambda place: place.index)
-        return _in_order(places, accesses)
+    places = sorted((place for one in executed for place in one), key=lambda place: place.index)
+    sure = sum(not place.guarded for place in places)
+    if sure <= len(accesses) and not any(len(one) == len(accesses) for one in executed):
+        if 0 < sure and len(accesses) < len(places):
+            spare = len(accesses) - sure
+            kept = np.cumsum([place.guarded for place in places]) <= spare
+            places = [p for p, keep in zip(places, kept, strict=True) if keep or not p.guarded]
+        if len(places) <= len(accesses):
+            return _in_order(places, accesses)
     return {k: v for one in executed for k, v in _in_order(one, accesses).items()}
 
 

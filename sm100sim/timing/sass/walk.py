@@ -15,29 +15,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..records import Indices
+from .flow import Node, Way, way_of
 from .kinds import ADDED, LINES_LOST
 from .relation import Related
 from .script import ALL, BRANCH, NEITHER, Letter
+from .turns import Turns
 
 
 class Unmatched(ValueError):
     """No way through the machine code agrees with what a warp did; says where it ends."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way through machine code.
-
-    Attributes:
-        order: executed instructions.
-        letters: for each, the index of the letter that it is in the script, or -1.
-        guesses: decisions that neither script nor anchors confirmed.
-    """
-
-    order: Indices
-    letters: Indices
-    guesses: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +50,13 @@ class _Option:
     guess: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A piece of a way: its parent, executed ranges, its letter, and whether it was a guess."""
-
-    parent: int
-    ranges: tuple[tuple[int, int], ...]
-    letter: int
-    guess: bool
-
-
 class Walker:
     """Finds ways of warps through machine code."""
 
     def __init__(self, related: Related) -> None:
         """`related`: the code beside its PTX."""
         self._related = related
+        self._turns = Turns(related)
         self._code = related.code
         self._runs: dict[tuple[int, int], tuple[tuple[tuple[int, int], ...], int]] = {}
         self._ways: dict[tuple[tuple[str, int, int], ...], Way] = {}
@@ -207,6 +184,8 @@ class Walker:
             yield from self._at_chain(at, state, script)
         lines = self._related.branches.get(at, ())
         for line in lines:
+            for target, letter in self._turns.choices(at, line, script, state.letter):
+                yield self._to(target, state, letter)
             k = state.letter
             while k < len(script) and script[k].kind == BRANCH and script[k].line != line:
                 k += 1
@@ -288,7 +267,7 @@ class Walker:
             len(self._code),
             max((k + 1 for k, x in enumerate(script) if x.kind != BRANCH), default=0),
         )
-        nodes: list[_Node] = []
+        nodes: list[Node] = []
         seen: set[_State] = set()
         open_ = [(-1, _Option(_State(0, 0)))]
         farthest, place = -1, 0
@@ -297,7 +276,7 @@ class Walker:
             state = option.state
             if state.pc == end:
                 if state.letter >= last:
-                    return _way(nodes, parent)
+                    return way_of(nodes, parent)
                 continue
             if state in seen:
                 continue
@@ -311,7 +290,7 @@ class Walker:
             else:
                 options = [x for x in self._options(at, state, script) if guess or not x.guess]
             for choice in reversed(options):
-                nodes.append(_Node(parent, ranges, choice.letter, choice.guess))
+                nodes.append(Node(parent, ranges, choice.letter, choice.guess))
                 open_.append((len(nodes) - 1, choice))
         letter = script[farthest] if farthest < len(script) else None
         wanted = f"{letter.kind} of PTX line {letter.line}" if letter else "the end"
@@ -319,29 +298,3 @@ class Walker:
             f"{self._place(min(place, end - 1))}: after {farthest} of {len(script)} steps of the "
             f"script the next is {wanted}, to which no way leads"
         )
-
-
-def _way(nodes: list[_Node], last: int) -> Way:
-    pieces: list[_Node] = []
-    while last >= 0:
-        pieces.append(nodes[last])
-        last = nodes[last].parent
-    pieces.reverse()
-    starts: list[int] = []
-    stops: list[int] = []
-    letters: list[int] = []
-    for node in pieces:
-        for start, stop in node.ranges:
-            starts.append(start)
-            stops.append(stop)
-            letters.append(-1)
-        if node.letter >= 0:
-            letters[-1] = node.letter
-    sizes = np.array(stops, np.int64) - np.array(starts, np.int64)
-    ends = np.cumsum(sizes)
-    order = np.arange(ends[-1] if len(ends) else 0) + np.repeat(
-        np.array(starts, np.int64) - (ends - sizes), sizes
-    )
-    of = np.full(len(order), -1, np.int32)
-    of[ends - 1] = letters
-    return Way(order.astype(np.int32), of, sum(node.guess for node in pieces))

@@ -174,3 +174,20 @@ def test_draws_share_what_was_read_of_the_code(monkeypatch: pytest.MonkeyPatch) 
     assert first == second
     assert asked == ["FADD", "MUFU"] * 2
     assert tables._code(trace.kernel) is tables._code(trace.kernel)
+
+
+@pytest.mark.parametrize(("warps", "ctas", "most"), [(1, 4, 1), (1, 5, 2), (5, 4, 5), (6, 2, 3)])
+def test_ctas_take_places_one_behind_the_other(warps: int, ctas: int, most: int) -> None:
+    """h200_places.json: of CTAs of any size sub-partitions have as many warps, or one more."""
+    program = Program()
+    for warp in range(warps):
+        program.warp(warp, *[op("NOP")] * 1000)
+    assert run(program, H100, copies=ctas).cycles == pytest.approx(1000 * most, abs=most)
+
+
+def test_warps_with_tensor_memory_lie_where_their_lanes_do() -> None:
+    """Tensor Memory's lanes are those of the warp's number: both CTAs' lie in one place."""
+    program = Program().warp(0, *[op("NOP")] * 1000, op("FENCE.VIEW.ASYNC.T"))
+    tmem = Program().warp(0, *[op("NOP")] * 1000, op("LDTM.x32 R0, tmem[UR4]"))
+    alone, together = (run(p, B200, copies=2).cycles for p in (program, tmem))
+    assert together == pytest.approx(2 * alone, rel=0.02)

@@ -18,10 +18,13 @@ H100 = chip("h100", cta_cycles=100, launch_cycles=4000)
 
 
 def launch(*lengths: int, each: int = 1, warps: int = 4, shared: int = 100_000) -> LaunchTrace:
-    """CTAs of one warp that takes so many cycles, `each` as many of every length, in turn."""
+    """CTAs of four warps that take so many cycles, `each` as many of every length, in turn."""
     traces = []
     for k, length in enumerate(lengths):
-        trace = Program().warp(0, *[op("NOP")] * length).trace()
+        program = Program()
+        for warp in range(4):
+            program.warp(warp, *[op("NOP")] * length)
+        trace = program.trace()
         traces.append(replace(trace, clusters=tuple(range(k, len(lengths) * each, len(lengths)))))
     grid = (len(lengths) * each, 1, 1)
     return LaunchTrace(grid, (32 * warps, 1, 1), (1, 1, 1), shared, tuple(traces))
@@ -57,7 +60,7 @@ def test_a_second_wave_takes_as_long_again() -> None:
 
 
 def test_ctas_of_one_sm_share_it() -> None:
-    """Two CTAs an SM: the warps lie on one sub-partition and share its slot."""
+    """Two CTAs an SM: each sub-partition has a warp of both, which share its slot."""
     times = time_launch(launch(1000, each=264), H100)
     assert (times.resident, times.places) == (2, 264)
     assert times.longest.cycles == pytest.approx(2000, abs=2)

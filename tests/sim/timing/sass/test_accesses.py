@@ -1,8 +1,9 @@
-"""Which accesses instructions of an unrolled loop made, and which lines CTAs share."""
+"""What instructions of an unrolled loop made, how often it turned, and lines that CTAs share."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from sm100sim.crew.recording import recording
 from sm100sim.timing.records import ClusterTrace
@@ -54,3 +55,36 @@ def test_lines_that_several_clusters_touch_are_common() -> None:
     (store,) = (event for event in trace.events if event.detail == ("st",))
     assert trace.common == {piece // 4 for piece in store.pieces}
     assert trace.common < trace.touched
+
+
+COUNTED = """mov.u32 %r2, %tid.x; mul.wide.u32 %rd1, %r2, 4; mov.u32 %r4, 0;
+add.u64 %rd2, %p0, %rd1; add.u64 %rd4, %p1, %rd1; mov.f32 %f2, 0f00000000;
+L:
+ld.volatile.global.f32 %f1, [%rd2];
+fma.rn.f32 %f2, %f2, %f1, %f1;
+add.u64 %rd2, %rd2, 128;
+add.u32 %r4, %r4, 1;
+setp.lt.u32 %q1, %r4, {turns};
+@%q1 bra L;
+st.global.f32 [%rd4], %f2;
+"""
+
+
+@pytest.mark.parametrize("turns", ["64", "%n0"])
+def test_a_loop_without_an_anchor_turns_as_often_as_it_did(turns: str) -> None:
+    """ptxas makes several turns one, of a number that it knows or not; 61 leaves one for guards."""
+    number = 64 if turns == "64" else 61
+    x, out = np.ones(64 * 32, np.float32), np.zeros(32, np.float32)
+    with recording() as launches:
+        run_ptx(COUNTED.replace("{turns}", turns), x, out, number, mode="fast", block=32)
+    (launched,) = launches
+    kernel = compiled(launched.request.ptx, "sm_100a")
+    (trace,) = traced(kernel, launched).traces
+    (stream,) = trace.streams
+    ran = [kernel.instructions[k] for k in stream.order.tolist()]
+    loads = [i.index for i in ran if i.opcode == "LDG" and i.guard in ("", "PT")]
+    assert number - 4 < len(loads) <= number
+    assert len({*loads}) > 1, "ptxas leaves the loop as it is: the test says nothing"
+    where = [trace.events[e].address for e in stream.event.tolist()
+             if e >= 0 and trace.events[e].detail == ("ld",)]  # fmt: skip
+    assert [at - where[0] for at in where] == [128 * n for n in range(number)]
