@@ -236,9 +236,7 @@ def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:
     return np.searchsorted(np.array(anchors, np.int64), steps, "right").astype(np.int32)
 
 
-def _pairs(
-    executed: Sequence[Sequence[_Placed]], accesses: Sequence[_Placed]
-) -> dict[int, int]:
+def _pairs(executed: Sequence[Sequence[_Placed]], accesses: Sequence[_Placed]) -> dict[int, int]:
     """Executions, by instruction, and the accesses of one line that they made, in order.
 
     An instruction that ran as often as there are accesses made each of them, or a part of each
@@ -250,7 +248,7 @@ def _pairs(
     places = sorted((place for one in executed for place in one), key=lambda place: place.index)
     sure = sum(not place.guarded for place in places)
     if sure <= len(accesses) and not any(len(one) == len(accesses) for one in executed):
-        if 0 < sure and len(accesses) < len(places):
+        if sure and len(accesses) < len(places):
             spare = len(accesses) - sure
             kept = np.cumsum([place.guarded for place in places]) <= spare
             places = [p for p, keep in zip(places, kept, strict=True) if keep or not p.guarded]
