@@ -18,6 +18,8 @@ from benchmarks.timing.judges.problems import (
     Shapes,
     Softmax,
     Taps,
+    Transposed,
+    Weighed,
 )
 
 ROUNDED: Final = 1e-2
@@ -97,6 +99,8 @@ COPIED, POINTED = "Triton GEMM, boxes", "Triton GEMM, pointers"
 TRITON_ATTENTION, TRITON_SOFTMAX = "Triton attention", "Triton softmax"
 TRITON_NORM, OURS, QUACK, FA4 = "Triton layer norm", "fa4_cute", "quack", "FA4"
 TRITON_TAPS, TRITON_BAGS = "Triton taps", "Triton bags"
+TRITON_LONG, TRITON_TURNED = "Triton softmax, in pieces", "Triton transposition"
+TRITON_WEIGHED = "Triton matrix times vector"
 CUBE: Final = Product(4096, 4096, 4096)
 
 
@@ -179,6 +183,18 @@ def _near() -> Iterator[Case]:
         yield Case(TRITON_BAGS, problem, f"{warps} warps", {"warps": warps})
 
 
+def _pieces() -> Iterator[Case]:
+    """Loops over pieces of rows, which the L1 has when they come again, or their lines."""
+    for columns, warps in ((8192, 4), (16384, 8), (32768, 8)):
+        yield Case(TRITON_LONG, Softmax(4096, columns), f"{warps} warps", {"warps": warps})
+    for columns, warps in ((4096, 4), (8192, 2)):
+        yield Case(TRITON_WEIGHED, Weighed(8192, columns), f"{warps} warps", {"warps": warps})
+        yield Case(TRITON_TURNED, Transposed(4096, columns), f"{warps} warps", {"warps": warps})
+    for taps, warps in ((24, 2), (64, 4)):
+        yield Case(TRITON_TAPS, Taps(1024, 4096, taps), f"{warps} warps", {"warps": warps})
+    yield Case(TRITON_BAGS, Bags(256, 256, 16384, 20, 32), "2 warps", {"warps": 2})
+
+
 CASES: Final = (
     *_products(DENSE, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)), (CUBE, (128, 256, 1, 1)),
                (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1)),
@@ -186,5 +202,6 @@ CASES: Final = (
     *_products(PERSISTENT, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)),
                (CUBE, (128, 256, 1, 1)), (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1))),
     *_cutlass_attention(), *_triton_products(), *_triton_attention(), *_rows(), *_ours(), *_near(),
+    *_pieces(),
 )  # fmt: skip
 """All cases, in the order in which they are asked."""

@@ -209,4 +209,30 @@ class LayerNorm(Softmax):
         return found
 
 
+@dataclass(frozen=True)
+class Transposed(Softmax):
+    """The columns of x as rows."""
+
+    def shapes(self) -> Shapes:
+        """Shape by tensor."""
+        return {"x": (self.rows, self.columns), "out": (self.columns, self.rows)}
+
+    def expected(self, t: Tensors) -> torch.Tensor:
+        """What `out` has to be."""
+        return t["x"].float().T
+
+
+@dataclass(frozen=True)
+class Weighed(Softmax):
+    """Each row of x times `weight`, summed."""
+
+    def shapes(self) -> Shapes:
+        """Shape by tensor."""
+        return {"x": (self.rows, self.columns), "weight": (self.columns,), "out": (self.rows,)}
+
+    def expected(self, t: Tensors) -> torch.Tensor:
+        """What `out` has to be."""
+        return t["x"].float() @ t["weight"].float()
+
+
 Problem = Product | Attention | Softmax | Taps | Bags

@@ -13,14 +13,19 @@ from benchmarks.timing.judges.cases import (
     POINTED,
     TRITON_ATTENTION,
     TRITON_BAGS,
+    TRITON_LONG,
     TRITON_NORM,
     TRITON_SOFTMAX,
     TRITON_TAPS,
+    TRITON_TURNED,
+    TRITON_WEIGHED,
     Case,
 )
 from benchmarks.timing.judges.problems import EPSILON, Attention, Bags, Product, Taps, Tensors
 
-STEP, SPAN = 64, 1024
+STEP, SPAN, TOGETHER = 64, 1024, 8
+STRIP: tl.constexpr = tl.constexpr(64)
+"""Columns of a CTA that transposes."""
 LOG2_E = 1.4426950408889634
 
 
@@ -120,6 +125,45 @@ def bags(x, table, out, EACH: tl.constexpr, SIZE: tl.constexpr, WIDTH: tl.conste
         tl.store(out + bag * WIDTH + columns, total.to(tl.float16))
 
 
+@triton.jit
+def long_softmax(x, out, columns, WIDTH: tl.constexpr):
+    """One row of x, WIDTH columns at a time, once for its sum and once for its results."""
+    row = tl.program_id(0) * columns
+    places = tl.arange(0, WIDTH)
+    top = tl.full((WIDTH,), -float("inf"), tl.float32)
+    total = tl.zeros((WIDTH,), tl.float32)
+    for at in range(0, columns, WIDTH):
+        part = tl.load(x + row + at + places).to(tl.float32)
+        higher = tl.maximum(top, part)
+        total = total * tl.exp(top - higher) + tl.exp(part - higher)
+        top = higher
+    most = tl.max(top, 0)
+    whole = tl.sum(total * tl.exp(top - most), 0)
+    for at in range(0, columns, WIDTH):
+        part = tl.load(x + row + at + places).to(tl.float32)
+        tl.store(out + row + at + places, (tl.exp(part - most) / whole).to(tl.float16))
+
+
+@triton.jit
+def weighed(x, weight, out, columns, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """ROWS rows of x, one after the other."""
+    places = tl.arange(0, WIDTH)
+    for row in range(tl.program_id(0) * ROWS, tl.program_id(0) * ROWS + ROWS):
+        total = tl.zeros((WIDTH,), tl.float32)
+        for at in range(0, columns, WIDTH):
+            part = tl.load(x + row * columns + at + places).to(tl.float32)
+            total += part * tl.load(weight + at + places).to(tl.float32)
+        tl.store(out + row, tl.sum(total, 0).to(tl.float16))
+
+
+@triton.jit
+def transposed(x, out, rows, columns, WIDTH: tl.constexpr):
+    """WIDTH rows of x, one column after the other."""
+    places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    for column in range(tl.program_id(1) * STRIP, tl.program_id(1) * STRIP + STRIP):
+        tl.store(out + column * rows + places, tl.load(x + places * columns + column))
+
+
 def _product(case: Case, t: Tensors) -> None:
     p, (rows, columns) = case.problem, case.options["tile"]
     assert isinstance(p, Product)
@@ -181,9 +225,31 @@ def _bags(case: Case, t: Tensors) -> None:
     )  # fmt: skip
 
 
+def _long_softmax(case: Case, t: Tensors) -> None:
+    rows, columns = t["x"].shape
+    long_softmax[rows,](t["x"], t["out"], columns, WIDTH=SPAN, num_warps=case.options["warps"])
+
+
+def _weighed(case: Case, t: Tensors) -> None:
+    rows, columns = t["x"].shape
+    weighed[rows // TOGETHER,](
+        t["x"], t["weight"], t["out"], columns, ROWS=TOGETHER, WIDTH=SPAN,
+        num_warps=case.options["warps"],
+    )  # fmt: skip
+
+
+def _transposed(case: Case, t: Tensors) -> None:
+    rows, columns = t["x"].shape
+    width = 32 * case.options["warps"]
+    transposed[rows // width, columns // STRIP.value](
+        t["x"], t["out"], rows, columns, WIDTH=width, num_warps=case.options["warps"]
+    )
+
+
 PROGRAMS = {
     COPIED: _product, POINTED: _product, TRITON_ATTENTION: _attention,
     TRITON_SOFTMAX: _softmax, TRITON_NORM: _layer_norm, TRITON_TAPS: _taps,
-    TRITON_BAGS: _bags,
+    TRITON_BAGS: _bags, TRITON_LONG: _long_softmax, TRITON_WEIGHED: _weighed,
+    TRITON_TURNED: _transposed,
 }  # fmt: skip
 """Asks for a case's launch, by family."""

@@ -31,7 +31,11 @@ def lane_bytes(instruction: SassInstruction) -> int:
 
 
 class Turns:
-    """How many turns of the PTX's loop a turn of machine code makes."""
+    """How many turns of the PTX's loop straight pieces of machine code make.
+
+    ptxas makes, of a loop whose number of turns it does not know, a loop of four turns at once, and
+    behind it pieces of two turns and of one, each behind a branch that has the loop's line.
+    """
 
     def __init__(self, related: Related) -> None:
         """`related`: the code beside its PTX."""
@@ -39,10 +43,19 @@ class Turns:
         self._known: dict[tuple[int, int], int] = {}
 
     def of(self, branch: int, line: int) -> int:
-        """Return it for a branch and the line of the PTX's that it comes from; 1 if unknown."""
+        """Return it for what a branch goes back over, or leaves out.
+
+        Args:
+            branch: of machine code. line: of the PTX's branch that it comes from.
+
+        Returns:
+            1 where accesses do not say.
+        """
         key = branch, line
         if key not in self._known:
-            self._known[key] = self._count(branch, line)
+            to = min(self._related.code[branch].targets, default=branch + 1)
+            body = range(to, branch) if to <= branch else range(branch + 1, to)
+            self._known[key] = self._count(body, line)
         return self._known[key]
 
     def choices(
@@ -50,33 +63,42 @@ class Turns:
     ) -> Iterator[tuple[int, int]]:
         """Where a way goes on, and its next letter, the likelier first; nothing for other branches.
 
-        At the end of a turn that makes several; and before the first one, which needs as many.
-
         Args:
             branch, line: as of `of`. script: of a warp. first: its next letter.
         """
-        if line not in self._related.program.branches:
+        loops = self._loops.get(line, ())
+        after = sorted(self._related.after[branch])
+        if not loops or len(after) != 2:
             return
-        turns, stays = self.of(branch, line), self._stays(line)
-        again, out = sorted(self._related.after[branch])
-        if turns > 1:
-            k = first
-            for outcome in (*[stays] * (turns - 1), None):
-                k = _next_of(line, script, k)
-                if k == len(script) or (outcome is not None and script[k].outcome != outcome):
-                    return
-                k += 1
-            if script[k - 1].outcome != stays:
-                yield out, k
+        stays, (near, far) = self._stays(line), after
+        if branch in loops:
+            k = _behind(self.of(branch, line), line, script, first, stays)
+            if k is None:
                 return
-            more = _are_left(turns, line, script, k, stays)
-            yield from ((again, k), (out, k)) if more else ((out, k), (again, k))
-            return
-        for loop, needed in self._loops(line):
-            if again == branch + 1 and branch < loop < out:
-                enters = _are_left(needed, line, script, first, stays)
-                yield from ((again, first), (out, first))[:: 1 if enters else -1]
-                return
+            over = script[k - 1].outcome != stays
+            more = _behind(self.of(branch, line), line, script, k, stays) is not None
+            yield from ((far, k),) if over else ((near, k), (far, k))[:: 1 if more else -1]
+        elif near == branch + 1:
+            inside = [loop for loop in loops if branch < loop < far]
+            turns = self.of(inside[0] if inside else branch, line)
+            k = _behind(turns, line, script, first, stays)
+            begun = not inside and first and script[first - 1].line == line
+            if k is None or (begun and script[first - 1].outcome != stays):
+                yield far, first
+            else:
+                yield near, first if inside else k
+                yield far, first
+
+    @cached_property
+    def _loops(self) -> dict[int, tuple[int, ...]]:
+        """Line -> branches that go back behind a turn that makes several of its turns."""
+        found: dict[int, tuple[int, ...]] = {}
+        for branch, lines in self._related.branches.items():
+            back = min(self._related.code[branch].targets, default=branch + 1) <= branch
+            for line in lines:
+                if back and line in self._related.program.branches and self.of(branch, line) > 1:
+                    found[line] = (*found.get(line, ()), branch)
+        return found
 
     def _stays(self, line: int) -> int:
         """Which outcome of the PTX's branch goes back."""
@@ -84,27 +106,18 @@ class Turns:
         branch = program.branches[line]
         return ALL if program.flow.after[branch][-1] <= branch else NEITHER
 
-    def _loops(self, line: int) -> Iterator[tuple[int, int]]:
-        """Branches at the end of turns that make several of a line's, and how many."""
-        for branch, lines in self._related.branches.items():
-            if line in lines and (turns := self.of(branch, line)) > 1:
-                yield branch, turns
-
-    def _count(self, branch: int, line: int) -> int:
-        copies = self._copies(branch)
-        each = self._program_turns(line)
+    def _count(self, body: range, line: int) -> int:
+        each = self._each(line)
         found = [
             count // each[access]
-            for access, count in copies.items()
+            for access, count in self._copies(body).items()
             if access in each and count % each[access] == 0
         ]
         return max(found, default=1) or 1
 
-    def _copies(self, branch: int) -> dict[int, int]:
-        """How often a straight body has what a line of the PTX loads or stores once."""
+    def _copies(self, body: range) -> dict[int, int]:
+        """How often straight code has what a line of the PTX loads or stores once."""
         related = self._related
-        first = min(related.code[branch].targets, default=branch + 1)
-        body = range(first, branch)
         straight = all(
             related.after[k] == (k + 1,) and related.kinds[k] is None
             and related.code[k].opcode != "CALL" for k in body
@@ -127,7 +140,7 @@ class Turns:
         found: dict[int, list[int]] = {}
         for k, name in enumerate(program.names):
             if name in PLAIN:
-                found.setdefault(program.lines[k], []).append(_width(program, k))
+                found.setdefault(program.lines[k], []).append(access_bytes(program, k))
         return {line: width for line, (width, *more) in found.items() if width and not more}
 
     @cached_property
@@ -141,7 +154,7 @@ class Turns:
             found[line] = found.get(line, 0) + count
         return found
 
-    def _program_turns(self, line: int) -> dict[int, int]:
+    def _each(self, line: int) -> dict[int, int]:
         """How often the run made each access in a turn of the loop, where it did so evenly."""
         turns = self._ran.get(line, 0)
         if not turns:
@@ -160,17 +173,19 @@ def _next_of(line: int, script: Sequence[Letter], k: int) -> int:
     return k if k < len(script) and script[k].kind == BRANCH else len(script)
 
 
-def _are_left(turns: int, line: int, script: Sequence[Letter], k: int, stays: int) -> bool:
-    """Whether as many turns of the PTX's loop are left, that which ends it included."""
-    for _ in range(turns - 1):
+def _behind(turns: int, line: int, script: Sequence[Letter], first: int, stays: int) -> int | None:
+    """The letter behind so many turns of the PTX's loop; None where the run made fewer."""
+    k = first
+    for turn in range(turns):
         k = _next_of(line, script, k)
-        if k == len(script) or script[k].outcome != stays:
-            return False
+        if k == len(script) or (turn < turns - 1 and script[k].outcome != stays):
+            return None
         k += 1
-    return True
+    return k
 
 
-def _width(program: Program, index: int) -> int:
+def access_bytes(program: Program, index: int) -> int:
+    """Return the bytes that a load or store of the PTX moves for each lane; 0 of a parameter."""
     row = program.code[index]
     form = forms.Memory.from_buffer_copy(row["form"].tobytes())
     if form.space == Space.PARAM:

@@ -88,3 +88,25 @@ def test_a_loop_without_an_anchor_turns_as_often_as_it_did(turns: str) -> None:
     where = [trace.events[e].address for e in stream.event.tolist()
              if e >= 0 and trace.events[e].detail == ("ld",)]  # fmt: skip
     assert [at - where[0] for at in where] == [128 * n for n in range(number)]
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 7, 8, 30])
+def test_every_number_of_turns_is_followed(number: int) -> None:
+    """What ptxas makes of four turns, of two and of one: in a loop around the loop, too."""
+    outer = COUNTED.replace("{turns}", "%n0")
+    outer = outer.replace("L:", "mov.u32 %r7, 0; OUT: mov.u32 %r4, 0;\nL:")
+    outer = outer.replace(
+        "@%q1 bra L;", "@%q1 bra L;\nadd.u32 %r7, %r7, 1;\nsetp.lt.u32 %q2, %r7, 3;\n@%q2 bra OUT;"
+    )
+    x, out = np.ones(96 * 32, np.float32), np.zeros(32, np.float32)
+    with recording() as launches:
+        run_ptx(outer, x, out, number, mode="fast", block=32)
+    (launched,) = launches
+    kernel = compiled(launched.request.ptx, "sm_100a")
+    (trace,) = traced(kernel, launched).traces
+    (stream,) = trace.streams
+    ran = [kernel.instructions[k] for k in stream.order.tolist()]
+    sure = sum(i.opcode == "LDG" and i.guard in ("", "PT") for i in ran)
+    with_event = [e for e in stream.event.tolist() if e >= 0 and trace.events[e].detail == ("ld",)]
+    assert sure <= 3 * number
+    assert len(with_event) == 3 * number
