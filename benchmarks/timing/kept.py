@@ -153,14 +153,14 @@ PLACES: Final = {
 """What a lane loads and how far from its neighbour -> type and register, and bytes between."""
 
 
-def _many(what: str, warps: int) -> Question:
+def _many(what: str, warps: int, form: str = "ld.global") -> Question:
     """Loads that the L1 has, by all warps at once: a step's are awaited together."""
     kind, apart = PLACES[what]
     wide = "%y" in kind
 
     def step(n: int) -> str:
         loads = "".join(
-            f"ld.global.{kind.format(k)}, [%rd7+{k % 2 * 4096 + k // 2 * 512}];\n "
+            f"{form}.{kind.format(k)}, [%rd7+{k % 2 * 4096 + k // 2 * 512}];\n "
             for k in range(MANY)
         )
         used = "".join(
@@ -183,7 +183,8 @@ def _many(what: str, warps: int) -> Question:
         "mov.u32 %r5, 0; mov.b64 %rd8, 0; ld.volatile.global.b32 %r24, [%rd4]; "
     )
     return _chain(
-        f"{MANY} loads by each of {warps} warps that the L1 has, {what}", step, (2, 8),
+        f"{MANY} loads by each of {warps} warps that the L1 has, {what}" if form == "ld.global"
+        else f"{MANY} loads by each of {warps} warps past the L1, {what}", step, (2, 8),
         before=before, block=32 * warps, sink="st.volatile.shared.b32 [%r1+256], %r5; ",
     )  # fmt: skip
 
@@ -205,6 +206,7 @@ QUESTIONS: Final = (
     *(_rate(width, warps, apart) for width, apart in ((4, 4), (8, 8), (16, 16), (4, 32), (4, 128))
       for warps in (1, 4, 8)),
     *(_many(what, warps) for what in PLACES for warps in (1, 4)),
+    *(_many(what, warps, FORMS["ld.cg"]) for what in PLACES for warps in (1, 4)),
     *(_copied(kind, size) for kind, size in (("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16))),
 )  # fmt: skip
 
@@ -230,7 +232,7 @@ class Ring:
             "mov.u32 %r31, 0; mov.u32 %r50, %clock; TURN: "
             + "".join(load(k * LINE) for k in range(each))
             + f"add.s64 %rd4, %rd4, {each * LINE}; add.u32 %r31, %r31, {each};"
-            f"setp.lt.u32 %q9, %r31, {self.lines}; @%q9 bra TURN; "
+            f"setp.lt.u32 %q9, %r31, {self.lines};\n @%q9 bra TURN;\n "
             "st.volatile.shared.b64 [%r1+256], %rd4; mov.u32 %r51, %clock;"
             "sub.u32 %r52, %r51, %r50; st.global.b32 [%rd62], %r52;"
             "add.s64 %rd62, %rd62, 4; add.u32 %r60, %r60, 1;"

@@ -15,7 +15,8 @@ static bool get(void **p, size_t count, size_t item) {
 static bool get_lines(Clock *c) {
   if (c->chip->l1_lines < 1 || !c->in->n_lines)
     return true;
-  return GET(c->kept, (size_t)c->in->copies * c->in->ranks * c->in->n_lines);
+  return GET(c->kept, (size_t)c->in->copies * c->in->ranks * c->in->n_lines) &&
+         GET(c->kept_places, (size_t)c->in->ranks * (u32)c->chip->l1_lines);
 }
 
 static bool get_memory(Clock *c) {
@@ -94,7 +95,7 @@ bool build_clock(Clock *c) {
     return false;
   for (u32 k = 0; k < c->in->ranks; k++) {
     c->sms[k].cache = &c->lines[(size_t)k * lines];
-    c->sms[k].newest = c->sms[k].oldest = NONE32;
+    c->sms[k].kept = c->kept_places ? &c->kept_places[(size_t)k * (u32)c->chip->l1_lines] : NULL;
     for (u32 s = 0; s < CLOCK_SUBS; s++)
       c->sms[k].sub[s].warps = &c->lists[(size_t)(k * CLOCK_SUBS + s) * c->n_warps];
   }
@@ -126,5 +127,6 @@ void free_clock(Clock *c) {
   free(c->mma_cause);
   free(c->lines);
   free(c->kept);
+  free(c->kept_places);
   free(c->heap);
 }

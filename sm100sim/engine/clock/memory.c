@@ -23,18 +23,18 @@ void access_shared(Clock *c, const Execution *x) {
     deliver_bytes(c, x, passed + x->event->latency);
 }
 
-/* What the L1 has comes through shared memory's port, a line a cycle; the rest from the L2. The answer is when all is
- * there. `near`: until the L1 answers. */
+/* A load asks the L1 for a line a cycle, at shared memory's port; what it lacks comes from the L2. The answer is when
+ * all is there. `near`: until the L1 answers. */
 static double fetch_global(Clock *c, const Execution *x, double entered, double near) {
   Sm *sm = &c->sms[x->w->sm];
   L1Answer l1 = ask_l1(c, x);
-  double done = entered;
-  if (l1.lines)
-    done = fmax(l1.there, pass_shared(c, sm, entered, l1.lines, true) + near);
-  if (l1.lines && !l1.missing)
+  double asked = l1.lines ? pass_shared(c, sm, entered, l1.lines, true) : entered, done = entered;
+  if (l1.missing < x->event->pieces)
+    done = fmax(l1.there, asked + near);
+  if (x->event->pieces && !l1.missing)
     return done;
-  double share = l1.lines ? (double)l1.missing / x->event->pieces : 1;
-  double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], entered, x->event->memory * share) + latency_of(x);
+  double share = x->event->pieces ? (double)l1.missing / x->event->pieces : 1;
+  double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], asked, x->event->memory * share) + latency_of(x);
   fill_l1(c, x, moved);
   return fmax(done, moved);
 }

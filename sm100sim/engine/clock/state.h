@@ -71,14 +71,15 @@ typedef struct {
   double used, ready;
 } CacheLine;
 
-/* A line of global memory: when its pieces were in the L1, and its neighbours in the order of use. */
+/* A line of global memory: when its pieces were in the L1, and its place among the lines that are there. */
 typedef struct {
   double ready[CLOCK_PIECES]; /* CLOCK_NEVER: nobody asked for it */
-  u32 newer, older;
+  u64 used;
+  u32 place;
   bool here;
 } KeptLine;
 
-/* What the L1 says to an access: pieces that it lacks, lines of the others, and when those are there. */
+/* What the L1 says to an access: pieces that it lacks, lines that it was asked for, and when what it has is there. */
 typedef struct {
   u32 missing, lines;
   double there;
@@ -111,7 +112,8 @@ typedef struct {
   double product_start, product_end;
   double next_copy; /* no box is begun before */
   CacheLine *cache;
-  u32 newest, oldest, n_kept; /* lines of the L1 */
+  u32 *kept, n_kept, drawn; /* lines that the L1 has; the last number drawn */
+  u64 uses;
 } Sm;
 
 /* A warp that waits for a phase of an mbarrier. */
@@ -168,6 +170,7 @@ typedef struct {
   u32 *mma_cause;
   CacheLine *lines;
   KeptLine *kept; /* per copy, SM and line; NULL: there is no L1 */
+  u32 *kept_places;
   Message *heap;
   u32 n_heap, heap_room, n_warps, n_steps, live; /* n_steps: of one copy */
   u64 messages, begun;                           /* clusters that have begun */
