@@ -101,6 +101,8 @@ TRITON_NORM, OURS, QUACK, FA4 = "Triton layer norm", "fa4_cute", "quack", "FA4"
 TRITON_TAPS, TRITON_BAGS = "Triton taps", "Triton bags"
 TRITON_LONG, TRITON_TURNED = "Triton softmax, in pieces", "Triton transposition"
 TRITON_WEIGHED = "Triton matrix times vector"
+LANES: Final = (TRITON_TAPS, TRITON_BAGS, TRITON_LONG, TRITON_TURNED, TRITON_WEIGHED)
+"""Kernels of loads and arithmetic by lanes, whose loops have no barrier: judged apart."""
 CUBE: Final = Product(4096, 4096, 4096)
 
 

@@ -80,10 +80,14 @@ def kept(folder: Path | None, name: str, trace: Trace) -> LaunchTrace:
 def said(prediction: Prediction) -> dict[str, Any]:
     """What is kept of a prediction."""
     typical, band = prediction.typical, prediction.band
+    asked, answered = (
+        sum(getattr(part, name) for part in typical.parts) for name in ("l1_asked", "l1_answered")
+    )
     return {
         "cycles": round(typical.cycles), "band": [round(band.low), round(band.high)],
         "bound_by": typical.bound_by, "tensor": round(typical.longest.use("tensor"), 3),
         "resident": typical.resident, "ptxas": prediction.compiler,
+        **({"l1": round(answered / asked, 3)} if asked else {}),
     }  # fmt: skip
 
 

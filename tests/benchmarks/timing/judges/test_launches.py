@@ -91,19 +91,27 @@ CODE = """
 import json, torch
 from dataclasses import replace
 from benchmarks.timing.judges import launches as l
-from benchmarks.timing.judges.cases import CASES, WRITTEN
-from benchmarks.timing.judges.problems import LayerNorm, Product, Softmax
+from benchmarks.timing.judges.cases import CASES, INTEGERS, WRITTEN
+from benchmarks.timing.judges.problems import (
+    Bags, LayerNorm, Product, Softmax, Taps, Transposed, Weighed,
+)
 from sm100sim.triton import activate
 from benchmarks.timing.judges.triton_programs import PROGRAMS
 activate(capability=90)
 found = {}
-small = {"Triton softmax": Softmax(4, 1024), "Triton layer norm": LayerNorm(4, 1024)}
+small = {
+    "Triton softmax": Softmax(4, 1024), "Triton layer norm": LayerNorm(4, 1024),
+    "Triton taps": Taps(2, 1024, 8), "Triton bags": Bags(16, 128, 4, 5, 2),
+    "Triton softmax, in pieces": Softmax(2, 2048), "Triton transposition": Transposed(128, 64),
+    "Triton matrix times vector": Weighed(8, 2048),
+}
 for case in CASES:
     if case.family in PROGRAMS and case.family not in found and case.family != "Triton attention":
         case = replace(case, problem=small.get(case.family, Product(128, 128, 128)))
         t = l.tensors_of(case, 0)
         for name, tensor in t.items():
-            tensor.fill_(float("nan")) if name in WRITTEN else tensor.normal_()
+            tensor.fill_(float("nan")) if name in WRITTEN else (
+                tensor.copy_(case.integers(name)) if name in INTEGERS else tensor.normal_())
         PROGRAMS[case.family](case, t)
         expected = case.problem.expected(t)
         found[case.family] = float((t["out"].float() - expected).norm() / expected.norm())
@@ -119,7 +127,7 @@ def test_triton_programs_are_right() -> None:
         env={**os.environ, "CUTE_DSL_ARCH": "sm_90a"},
     )  # fmt: skip
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 4
+    assert len(found) == 9
     assert all(error < 2e-3 for error in found.values()), found
 
 
