@@ -191,7 +191,7 @@ OF_LANES_WHY: Final = """
   With the line used longest ago making room the machine took 15 and 19 % longer than the chip, with
   drawn ones it has nearly the chip's shares and takes 22 and 21 % less.
 * **Bags** (-6 to +23 %) look rows up in a table that comes from memory, a piece of 32 bytes at a
-  time; a chip brings 64 (not in the machine). **Taps** of few warps (+16 %) are at the L1's rate."""
+  time; a chip brings 64 (not in the machine). **Taps** of few warps (+16 %) are at its rate."""
 
 
 COUNTED: Final = PREDICTED.with_name("l1_counted.json")
@@ -211,8 +211,8 @@ def _counted(later: Mapping[str, Mapping[str, Any]]) -> list[str]:
     near = sum(abs(chip - ours) <= NEAR for _, chip, ours in rows)
     return [
         "Shares of what loads ask for that the L1 has: by the chip's counters (ncu, kept in",
-        f"`{COUNTED.name}`), and by the machine of now. {near} of {len(rows)} are within a point.",
-        "",
+        f"`{COUNTED.name}`), and by the machine of now. {near} of {len(rows)} are within a "
+        "point.", "",
         "| kernel | counted | machine |", "|---|---|---|",
         *(f"| {name} | {chip:.1%} | {ours:.1%} |" for name, chip, ours in rows), "",
     ]  # fmt: skip
@@ -228,7 +228,7 @@ def _of_lanes(
     since = [case for case in again if case.measured is not None and case.runner in LANES]
     rest = ["", "Again:", "", *_families(since)] if since else []
     return [*OF_LANES.strip().split("\n"), "", *_families(asked), *rest,
-            *OF_LANES_WHY.split("\n"), "", *l1]  # fmt: skip
+            *OF_LANES_WHY.split("\n"), "", *counted]  # fmt: skip
 
 
 def _every(cases: Sequence[Judged], again: Sequence[Judged]) -> list[str]:
