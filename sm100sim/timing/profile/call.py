@@ -14,7 +14,7 @@ from ..records import SassKernel
 from ..sass.lines import compiled
 from ..sass.tools import assemblers
 from ..sass.trace import Matcher
-from .doubts import too_seldom
+from .doubts import too_often, too_seldom
 from .kernel_profile import DRAWS, MOST, KernelProfile, profile_launch
 from .roles import Warps
 
@@ -88,7 +88,8 @@ def profile_recording(
     matcher = Matcher(kernel, recorded)
     launch = matcher.launch()
     found = profile_launch(launch, chip, ptx=ptx, **options)
-    return replace(found, doubts=(*_doubts(matcher), *too_seldom(recorded, launch)))
+    doubts = (*_doubts(matcher), *too_seldom(recorded, launch), *too_often(recorded, launch))
+    return replace(found, doubts=doubts)
 
 
 def _refuse_other(ptx: str, chip: str) -> None:

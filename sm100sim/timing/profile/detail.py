@@ -59,6 +59,7 @@ class Detail:
         parts: unit -> busy cycles, an array of SMs by sub-partitions; "issue" among them.
         shared: unit -> busy cycles of each SM, on average.
         ends: of each warp. places: lines of the PTX and of the program.
+        l1: 32-byte pieces that loads of lanes asked the L1 for, and how many of them it had.
     """
 
     trace: ClusterTrace
@@ -72,6 +73,7 @@ class Detail:
     shared: dict[str, float]
     ends: Floats
     places: Places
+    l1: tuple[int, int]
 
     @property
     def instructions(self) -> tuple[SassInstruction, ...]:
@@ -225,4 +227,5 @@ def detailed(trace: ClusterTrace, draw: Draw, *, copies: int = 1, ptx: str = "")
         shared={unit: shared[k] / found.ranks for k, unit in enumerate(clock.SHARED_UNITS)},
         ends=np.array([warp.end for warp in found.warps]),
         places=Places(ptx),
+        l1=(found.totals.l1_asked, found.totals.l1_answered),
     )  # fmt: skip

@@ -29,6 +29,7 @@ def profile_document(found: KernelProfile) -> dict[str, Any]:
         "occupancy": asdict(found.occupancy),
         "tensor_arithmetic": found.arithmetic,
         "operations": dict(found.operations),
+        "l1": dict(zip(("asked", "answered"), found.detail.l1, strict=True)),
         **{name: [asdict(one) for one in getattr(found, name)] for name in TABLES},
     }
 

@@ -1,8 +1,9 @@
-"""Where the way through machine code may be another than the run's: blocks that it has too seldom.
+"""Where the way through machine code may be another than the run's: blocks that it has too seldom,
+and loads and stores that it makes too often.
 
-ptxas may unroll a loop that has neither barriers nor copies; then nothing tells how often its code
-ran. The run knows how often each block of PTX was entered, so a block whose instructions were
-executed less often on machine code is named.
+ptxas may unroll a loop that has neither barriers nor accesses; then nothing tells how often its
+code ran. The run knows how often each block of PTX was entered, so a block whose instructions were
+executed less often on machine code is named; and how many bytes the lanes of a warp moved.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import numpy as np
 
 from ...crew.recording import Recording
 from ..records import LaunchTrace
+from ..sass.kinds import ACCESSES
+from ..sass.script import Program
+from ..sass.turns import PLAIN, access_bytes, lane_bytes
 
 SELDOM: Final = 0.7
 """Part of a block's executions below which it is named."""
@@ -22,6 +26,9 @@ FEW_LINES: Final = 3
 """Lines with machine code that a block needs: what is left of fewer may belong elsewhere."""
 LEAST: Final = 0.01
 """Part of all instructions that must be missing."""
+LOADS_AND_STORES: Final = tuple(opcode for name in PLAIN for opcode in ACCESSES[name])
+OFTEN: Final = 1.5
+"""Times the bytes of a load or store from which it is named."""
 
 
 def too_seldom(recorded: Recording, launch: LaunchTrace) -> list[str]:
@@ -48,6 +55,37 @@ def too_seldom(recorded: Recording, launch: LaunchTrace) -> list[str]:
                 f"only {most.max():.0%} as often"
             )
     return found
+
+
+def too_often(recorded: Recording, launch: LaunchTrace) -> list[str]:
+    """Return sentences about loads and stores whose machine code moved more than they did.
+
+    Instructions under a guard, which may not have moved anything, do not count.
+    """
+    program = Program(recorded)
+    clusters = [number for trace in launch.traces for number in trace.clusters]
+    executed = np.isin(recorded.steps["cluster"], clusters) & (recorded.steps["mask"] > 0)
+    steps = recorded.steps[executed]
+    ran = np.bincount(steps["instruction"], minlength=len(program.names)).tolist()
+    asked: dict[int, int] = defaultdict(int)
+    for k, name in enumerate(program.names):
+        if name in PLAIN and ran[k] and access_bytes(program, k):
+            asked[program.lines[k]] += ran[k] * access_bytes(program, k)
+    moved: dict[int, int] = defaultdict(int)
+    for trace in launch.traces:
+        order = np.concatenate([stream.order for stream in trace.streams])
+        for index, count in enumerate(np.bincount(order).tolist()):
+            instruction = trace.kernel.instructions[index]
+            sure = instruction.opcode in LOADS_AND_STORES and instruction.guard in ("", "PT")
+            if count and sure and instruction.ptx_line in asked:
+                size = lane_bytes(instruction) * len(trace.clusters)
+                moved[instruction.ptx_line] += count * size
+    return [
+        f"machine code of PTX line {line} moves {size / asked[line]:.1f} times the bytes that the "
+        "run moved: a loop may turn too often"
+        for line, size in sorted(moved.items())
+        if size > OFTEN * asked[line]
+    ]
 
 
 def _by_line(launch: LaunchTrace) -> dict[int, int]:

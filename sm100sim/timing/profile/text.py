@@ -107,6 +107,12 @@ def _uses(found: KernelProfile) -> list[str]:
         more = f", fullest sub-partition {use.fullest:.1%}" if use.fullest > use.share else ""
         needed = f", {found.arithmetic:.1%} arithmetic" if use.name == "tensor" else ""
         lines.append(f"    {use.name:16}{use.share:6.1%}{more}{needed}")
+    asked, answered = found.detail.l1
+    if asked:
+        lines.append(
+            f"  of {32 * asked:,} bytes that loads of lanes ask for the L1 has "
+            f"{answered / asked:.1%}"
+        )
     return lines
 
 
