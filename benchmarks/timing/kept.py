@@ -108,40 +108,6 @@ def _late(delay: int, same: bool) -> Question:
     )  # fmt: skip
 
 
-WIDTHS: Final = {4: "b32 %r40", 8: "v2.b32 {%r40, %r41}", 16: "v4.b32 {%r40, %r41, %r42, %r43}"}
-
-
-def _rate(width: int, warps: int, apart: int) -> Question:
-    """Loads of lanes `apart` bytes from one another that the L1 has, none awaited but the last."""
-    each = 4
-
-    def step(n: int) -> str:
-        kind, _, names = WIDTHS[width].partition(" ")
-        out = ""
-        for k in range(each):
-            got = names
-            for r in range(4):
-                got = got.replace(f"%r4{r}", f"%w{4 * k + r}")
-            out += f"ld.global.{kind} {got}, [%rd7+{k * 4096}];\n "
-        return out + "".join(
-            f"xor.b32 %r5, %r5, %w{4 * k + r}; " for k in range(each) for r in range(width // 4)
-        )
-
-    before = START + (
-        f".reg .b32 %w<{4 * each}>; mul.wide.u32 %rd6, %r0, {apart}; add.s64 %rd7, %rd4, %rd6; "
-        "mov.u32 %r5, 0; ld.volatile.global.b32 %r24, [%rd4]; "
-    )
-    # The address depends on what the steps before read, or they would be one.
-    return _chain(
-        f"{each} loads of {width} bytes by {warps} warps, lanes {apart} bytes apart, that the L1 "
-        "has",
-        lambda n: step(n) + "and.b32 %r24, %r5, %r24; cvt.u64.u32 %rd6, %r24; "
-        "add.s64 %rd7, %rd7, %rd6; ",
-        (4, 12), before=before, block=32 * warps,
-        sink="st.volatile.shared.b32 [%r1+256], %r5; ",
-    )  # fmt: skip
-
-
 MANY: Final = 16
 """Loads of a step where the L1's rate is asked for, and not its latency."""
 PLACES: Final = {
@@ -153,39 +119,36 @@ PLACES: Final = {
 """What a lane loads and how far from its neighbour -> type and register, and bytes between."""
 
 
+def _used(k: int, kind: str) -> str:
+    """What keeps load `k` of a step: its bits go into %rd8."""
+    if "%y" in kind:
+        return f"xor.b64 %rd8, %rd8, %y{k}; " + f"xor.b64 %rd8, %rd8, %z{k}; " * ("%z" in kind)
+    word = f"cvt.u32.u16 %w{k}, %h{k}; " * ("%h" in kind)
+    return word + f"cvt.u64.u32 %y{k}, %w{k}; xor.b64 %rd8, %rd8, %y{k}; "
+
+
 def _many(what: str, warps: int, form: str = "ld.global") -> Question:
-    """Loads that the L1 has, by all warps at once: a step's are awaited together."""
+    """Loads of all warps at once, a step's awaited together; they depend on the step before."""
     kind, apart = PLACES[what]
-    wide = "%y" in kind
+    where = "that the L1 has" if form == "ld.global" else "past the L1"
 
     def step(n: int) -> str:
         loads = "".join(
             f"{form}.{kind.format(k)}, [%rd7+{k % 2 * 4096 + k // 2 * 512}];\n "
             for k in range(MANY)
         )
-        used = "".join(
-            f"xor.b64 %rd8, %rd8, %y{k}; " + f"xor.b64 %rd8, %rd8, %z{k}; " * ("%z" in kind)
-            if wide
-            else f"cvt.u32.u16 %w{k}, %h{k}; xor.b32 %r5, %r5, %w{k}; "
-            if "%h" in kind
-            else f"xor.b32 %r5, %r5, %w{k}; "
-            for k in range(MANY)
-        )
-        last = "mov.b64 {%r5, %r26}, %rd8; xor.b32 %r5, %r5, %r26; " if wide else ""
-        return loads + used + last + (
-            "and.b32 %r24, %r5, %r24; cvt.u64.u32 %rd6, %r24; add.s64 %rd7, %rd7, %rd6; "
-        )
+        used = "".join(_used(k, kind) for k in range(MANY))
+        return loads + used + "and.b64 %rd6, %rd8, %rd9; add.s64 %rd7, %rd7, %rd6; "
 
     before = START + (
         f".reg .b32 %w<{MANY}>; .reg .b64 %y<{MANY}>; .reg .b64 %z<{MANY}>; "
         f"and.b32 %r25, %r0, 31; mul.wide.u32 %rd6, %r25, {apart}; add.s64 %rd7, %rd4, %rd6; "
         "shr.u32 %r25, %r0, 5; mul.wide.u32 %rd6, %r25, 8192; add.s64 %rd7, %rd7, %rd6; "
-        "mov.u32 %r5, 0; mov.b64 %rd8, 0; ld.volatile.global.b32 %r24, [%rd4]; "
+        "mov.b64 %rd8, 0; ld.volatile.global.b64 %rd9, [%rd4]; "
     )
     return _chain(
-        f"{MANY} loads by each of {warps} warps that the L1 has, {what}" if form == "ld.global"
-        else f"{MANY} loads by each of {warps} warps past the L1, {what}", step, (2, 8),
-        before=before, block=32 * warps, sink="st.volatile.shared.b32 [%r1+256], %r5; ",
+        f"{MANY} loads by each of {warps} warps {where}, {what}", step, (2, 8), before=before,
+        block=32 * warps, sink="st.volatile.shared.b64 [%r1+256], %rd8; ",
     )  # fmt: skip
 
 
@@ -203,8 +166,6 @@ QUESTIONS: Final = (
     *(_walk(apart) for apart in (8, 16, 32, 64, 96, 128, 256)),
     *(_between(name, of) for name in BETWEEN for of in (1, 4)),
     *(_late(delay, same) for delay in (0, 50, 100, 200) for same in (True, False)),
-    *(_rate(width, warps, apart) for width, apart in ((4, 4), (8, 8), (16, 16), (4, 32), (4, 128))
-      for warps in (1, 4, 8)),
     *(_many(what, warps) for what in PLACES for warps in (1, 4)),
     *(_many(what, warps, FORMS["ld.cg"]) for what in PLACES for warps in (1, 4)),
     *(_copied(kind, size) for kind, size in (("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16))),

@@ -185,8 +185,8 @@ OF_LANES_WHY: Final = """
   between do not stay in the L2, which loses nothing in the machine. Of the L1, which they fill, the
   machine has a third where the chip has a tenth.
 * **Matrix times vector** (-13 and -19 %) reads memory once. A warp that loads whole lines past the
-  L1 waits longer than the machine says: 16 loads of 512 bytes take an H200 1,316 cycles, of 128
-  bytes 405 (`h200_kept.json`), with four warps as well as with one. Not explained.
+  L1 waits longer than the machine says: 16 loads of 512 bytes take an H200 1,267 cycles, of 128
+  bytes 389 (`h200_kept.json`), with four warps little more. Not explained.
 * **Transposition**: 128 lanes each read a line of their own and come back for its other columns.
   With the line used longest ago making room the machine took 15 and 19 % longer than the chip, with
   drawn ones it has nearly the chip's shares and takes 22 and 21 % less.

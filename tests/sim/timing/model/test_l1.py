@@ -116,7 +116,7 @@ def test_copies_by_lanes_are_answered_where_they_do_not_pass_it_by() -> None:
 
 
 def test_a_line_is_a_pass_of_the_port() -> None:
-    """h200_kept.json: 8 warps, 4 loads of 32 lines each: 1,024 cycles."""
+    """h200_kept.json: 4 warps, 16 loads of 32 lines each: 2,048 cycles."""
     lines = tuple(4 * k for k in range(32))
     first = load(*lines)
     again: list[Entry] = [(op("LDG.E R0, [R2.64]", write=0), access(*lines))] * 4
