@@ -16,9 +16,8 @@ import numpy as np
 
 from ...crew.recording import Recording
 from ..records import LaunchTrace
-from ..sass.kinds import ACCESSES
 from ..sass.script import Program
-from ..sass.turns import PLAIN, access_bytes, lane_bytes
+from ..sass.turns import OPCODES, PLAIN, access_bytes, lane_bytes
 
 SELDOM: Final = 0.7
 """Part of a block's executions below which it is named."""
@@ -26,7 +25,6 @@ FEW_LINES: Final = 3
 """Lines with machine code that a block needs: what is left of fewer may belong elsewhere."""
 LEAST: Final = 0.01
 """Part of all instructions that must be missing."""
-LOADS_AND_STORES: Final = tuple(opcode for name in PLAIN for opcode in ACCESSES[name])
 OFTEN: Final = 1.5
 """Times the bytes of a load or store from which it is named."""
 
@@ -76,7 +74,7 @@ def too_often(recorded: Recording, launch: LaunchTrace) -> list[str]:
         order = np.concatenate([stream.order for stream in trace.streams])
         for index, count in enumerate(np.bincount(order).tolist()):
             instruction = trace.kernel.instructions[index]
-            sure = instruction.opcode in LOADS_AND_STORES and instruction.guard in ("", "PT")
+            sure = instruction.opcode in OPCODES and instruction.guard in ("", "PT")
             if count and sure and instruction.ptx_line in asked:
                 size = lane_bytes(instruction) * len(trace.clusters)
                 moved[instruction.ptx_line] += count * size

@@ -23,6 +23,8 @@ BYTES: Final = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256":
 """Bytes of a lane by the modifier of an access; 4 where none says it."""
 PLAIN: Final = ("LD", "ST")
 """Operations whose bytes are counted."""
+OPCODES: Final = frozenset(opcode for name in PLAIN for opcode in ACCESSES[name]) - {"LDL", "STL"}
+"""What they become; spilled registers have the lines of neighbours."""
 
 
 def lane_bytes(instruction: SassInstruction) -> int:
@@ -125,11 +127,10 @@ class Turns:
         if not body or not straight:
             return {}
         moved: dict[int, int] = {}
-        opcodes = {opcode for name in PLAIN for opcode in ACCESSES[name]}
         for k in body:
             instruction = related.code[k]
             at = instruction.ptx_line or 0
-            if instruction.opcode in opcodes and at in self._bytes:
+            if instruction.opcode in OPCODES and at in self._bytes:
                 moved[at] = moved.get(at, 0) + lane_bytes(instruction)
         return {at: size // self._bytes[at] for at, size in moved.items()}
 

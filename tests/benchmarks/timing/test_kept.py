@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.timing.kept import LINE, QUESTIONS, RINGS, ROUNDS, Ring
+from benchmarks.timing.kept import LINE, QUESTIONS, RINGS, Ring
 from benchmarks.timing.micro import table
+from benchmarks.timing.questions import ROUNDS
 from benchmarks.timing.replayed import WARM, cycles_of_one, draw_for
 from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import load_chip
