@@ -103,6 +103,8 @@ TRITON_LONG, TRITON_TURNED = "Triton softmax, in pieces", "Triton transposition"
 TRITON_WEIGHED = "Triton matrix times vector"
 LANES: Final = (TRITON_TAPS, TRITON_BAGS, TRITON_LONG, TRITON_TURNED, TRITON_WEIGHED)
 """Kernels of loads and arithmetic by lanes, whose loops have no barrier: judged apart."""
+ROWS: Final = (TRITON_SOFTMAX, TRITON_NORM, NORM)
+"""Others without MMAs, which read each row once."""
 CUBE: Final = Product(4096, 4096, 4096)
 
 

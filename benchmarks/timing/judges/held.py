@@ -110,10 +110,11 @@ def ratios(found: Sequence[Pair], of: str) -> HeldRatios:
     )  # fmt: skip
 
 
-def document(cases: Sequence[Judged], on: str = "an H200") -> str:
-    """The file of the profiler."""
+def document(cases: Sequence[Judged], lanes: Sequence[Judged], on: str = "an H200") -> str:
+    """The file of the profiler; ``lanes``: cases without MMAs, whether judged apart or not."""
     tables = {
         "kernels": kernels(cases, on),
+        "lanes": kernels(lanes, on),
         "ratios.hopper": ratios(list(pairs(cases)), f"of two kernels of a problem on {on}"),
         "ratios.blackwell": ratios(published(), "published of one Blackwell machine"),
     }
@@ -125,9 +126,9 @@ def document(cases: Sequence[Judged], on: str = "an H200") -> str:
     return "\n".join([*lines, ""])
 
 
-def write(cases: Sequence[Judged]) -> None:
+def write(cases: Sequence[Judged], lanes: Sequence[Judged]) -> None:
     """Write the file of the profiler."""
-    FILE.write_text(document(cases))
+    FILE.write_text(document(cases, lanes))
 
 
 def section(cases: Sequence[Judged]) -> list[str]:

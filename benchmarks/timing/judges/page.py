@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from benchmarks.timing.gemm import PAIRS_AT_LEAST
 from benchmarks.timing.judges import held
-from benchmarks.timing.judges.cases import LANES
+from benchmarks.timing.judges.cases import LANES, ROWS
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.judges.reasons import REASONS
 
@@ -161,6 +161,11 @@ def judged(cases: Sequence[Judged]) -> list[Judged]:
     return [case for case in cases if case.measured is not None and case.runner not in LANES]
 
 
+def without_mmas(cases: Sequence[Judged]) -> list[Judged]:
+    """Those of kernels of lanes that were measured, judged apart or not."""
+    return [c for c in cases if c.measured is not None and c.runner in (*LANES, *ROWS)]
+
+
 def _within(again: Sequence[Judged]) -> str:
     """How many are of those predicted again."""
     asked = [case for case in again if case.measured is not None]
@@ -179,7 +184,8 @@ machine code turned as often as the PTX's. That, where warps of small CTAs lie (
 `sharing/h200_places.json`) and what is fresh where the L1 answers were put right; then ten more
 were predicted and measured. First predictions were kept in commits 15e4125f and f2785e7a. "Again"
 has the rules of now: lines that are drawn, not the one used longest ago, make room in the L1, and
-it is asked for a line a cycle."""
+it is asked for a line a cycle. What a profile says of the model's own error is, of kernels without
+MMAs, that of the first predictions of these and of those that read each row once (above)."""
 OF_LANES_WHY: Final = """
 * **Rows in pieces** (-16 to -30 %): a row is read twice, and the 20 to 70 MB that all SMs hold in
   between do not stay in the L2, which loses nothing in the machine. Of the L1, which they fill, the
@@ -310,7 +316,7 @@ def main(arguments: Sequence[str]) -> int:
     told = page(cases, failed, measured.get("card", {}), again, _counted(said))
     Path(arguments[0]).write_text(told)
     if not given:
-        held.write(judged(cases))
+        held.write(judged(cases), without_mmas(cases))
     return 0
 
 

@@ -23,8 +23,8 @@ def profile_document(found: KernelProfile) -> dict[str, Any]:
     return {
         **plain,
         "band": asdict(found.band),
-        "with_error": held().widened(found.cycles, found.band),
-        "held": asdict(held()),
+        "with_error": held(multiplies=found.multiplies).widened(found.cycles, found.band),
+        "held": asdict(held(multiplies=found.multiplies)),
         "launch": None if found.launch is None else asdict(found.launch.band),
         "occupancy": asdict(found.occupancy),
         "tensor_arithmetic": found.arithmetic,

@@ -90,6 +90,11 @@ class KernelProfile:
         """The resource that limits the kernel, "latency" where none is near its peak."""
         return limit_of(self.uses)
 
+    @property
+    def multiplies(self) -> bool:
+        """Whether its kernel has MMAs."""
+        return any(use.name == "tensor" for use in self.uses)
+
     def use(self, name: str) -> float:
         """Return the share of the fullest instance of a resource, 0 where it did nothing."""
         return next((use.fullest for use in self.uses if use.name == name), 0.0)

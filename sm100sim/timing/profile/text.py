@@ -77,10 +77,11 @@ def _head(found: KernelProfile) -> list[str]:
     several = f", {found.copies} on each SM at once" if found.copies > 1 else ""
     waves = "once" if found.waves == 1 else f"{found.waves} times"
     launch = []
-    error = with_error(found.cycles, band, found.chip)
+    error = with_error(found.cycles, band, found.chip, multiplies=found.multiplies)
     if found.launch is not None:
         band_of = found.launch.band
-        error = with_error(found.launch.typical.cycles, band_of, found.chip)
+        typical = found.launch.typical.cycles
+        error = with_error(typical, band_of, found.chip, multiplies=found.multiplies)
         launch = [
             f"  the launch takes {band_of.median:,.0f} ({band_of.low:,.0f} to {band_of.high:,.0f}) "
             f"cycles, {found.launch.microseconds:,.1f} us at {found.launch.clock_mhz:,.0f} MHz"

@@ -74,9 +74,13 @@ def _document() -> dict[str, Any]:
     return tomllib.loads(FILE.read_text())
 
 
-def held() -> Held:
-    """Return what came of predictions of single launches."""
-    return Held(**_document()["kernels"])
+def held(*, multiplies: bool = True) -> Held:
+    """Return what came of predictions of single launches.
+
+    Args:
+        multiplies: of a launch whose kernel has MMAs; what loads and adds by lanes is less certain.
+    """
+    return Held(**_document()["kernels" if multiplies else "lanes"])
 
 
 def held_ratios(chip: str) -> HeldRatios:
@@ -86,15 +90,15 @@ def held_ratios(chip: str) -> HeldRatios:
     return HeldRatios(**known["hopper" if hopper else "blackwell"])
 
 
-def with_error(cycles: float, band: Band, chip: str) -> tuple[str, str]:
+def with_error(cycles: float, band: Band, chip: str, *, multiplies: bool = True) -> tuple[str, str]:
     """Return what is to be said beside a band of draws, the model's own error included."""
-    found = held()
+    found = held(multiplies=multiplies)
     low, high = found.widened(cycles, band)
-    hopper = load_chip(chip).arch.startswith("sm_90")
+    hopper, kind = load_chip(chip).arch.startswith("sm_90"), "" if multiplies else " without MMAs"
     elsewhere = "" if hopper else f"; no kernel's cycles on a {chip.upper()} are known"
     return (
         f"with the model's own error {low:,.0f} to {high:,.0f}: nine of ten of {found.kernels} "
-        f"launches on {found.on} were within {found.nine:.1%};",
+        f"launches{kind} on {found.on} were within {found.nine:.1%};",
         f"{found.in_band / found.kernels:.0%} of them lay in the band of draws, "
         f"{found.in_both / found.kernels:.0%} in such a one, {OF_BAND:.0%} should{elsewhere}",
     )

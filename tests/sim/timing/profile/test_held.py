@@ -55,6 +55,16 @@ def test_it_says_where_no_kernel_was_measured(chip: str, known: bool) -> None:
     assert ("no kernel's cycles on a B300 are known" in second) is not known
 
 
+def test_kernels_without_mmas_have_an_error_of_their_own() -> None:
+    """Loads by lanes are less certain, and a band of draws says less of them."""
+    lanes = held(multiplies=False)
+    assert lanes.nine > 2 * held().nine
+    first, _ = with_error(100, Band(99, 100, 101), "h200", multiplies=False)
+    said = f"of {lanes.kernels} launches without MMAs on an H200 were within {lanes.nine:.1%}"
+    assert said in first
+    assert "without MMAs" not in with_error(100, Band(99, 100, 101), "h200")[0]
+
+
 def test_a_lead_within_the_error_is_doubted() -> None:
     found = HeldRatios("", 10, 0.05, 0.1, 0.02, 8)
     assert [found.doubted(ratio) for ratio in (0.85, 0.95, 1, 1.09, 1.11)] == [0, 1, 1, 1, 0]
