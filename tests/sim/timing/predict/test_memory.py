@@ -111,6 +111,27 @@ def test_loads_and_stores_of_lanes_move_memory_as_copies_do() -> None:
     assert fresh == {"ld": 1 / 2, "": 1 / 2, "st": 1 / 4}  # 8, 4 and 4 KB of 4, 2 and 1
 
 
+def test_what_the_l1_answers_is_neither_fresh_nor_asked_of_the_l2() -> None:
+    """Lanes load 128 bytes sixteen times; stores leave the SM each time."""
+    pieces = tuple(range(Q.address // 32, Q.address // 32 + 4))
+    load = replace(access(Q.address, "ld"), pieces=pieces)
+    store = replace(access(OUT.address, "st"), pieces=(OUT.address // 32,))
+    turn = ((op("LDG.E.128 R4, [R2.64]", write=0), load), op("NOP", wait=(0,)))
+    program = Program().warp(0, *turn * 16, *[(op("STG.E.128 [R2.64], R4"), store)] * 16)
+    trace = replace(program.trace(), clusters=tuple(range(32)), shared_bytes=200_000)
+    some = replace(launch(), traces=(trace,))
+    marked, traffic = from_memory(some)
+    assert traffic == Traffic(asked=32 * 32 * 128, read=4 * KB, written=KB)
+    fresh = {event.detail[0]: event.fresh for event in marked.traces[0].events}
+    assert fresh == {"ld": 1, "st": KB / (32 * 16 * 128)}  # 4 KB of 4 pass the L1, once
+    far = replace(some, traces=(replace(trace, shared_bytes=0),))
+    near, all_ = (asked_of_l2(which, H200)["l2_pressure"] for which in (some, far))
+    alone = replace(H200, values={**H200.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
+    cycles = [time_launch(from_memory(which)[0], alone).cycles for which in (some, far)]
+    asked = [pressure * time for pressure, time in zip((near, all_), cycles, strict=True)]
+    assert asked[0] / asked[1] == pytest.approx((1 + 16) / (16 + 16))
+
+
 def test_a_fresh_load_waits_for_memory_and_a_store_does_not() -> None:
     loads = access(0, "ld"), "hbm_latency"
     copies = access(0, "", Action.CP_ASYNC), "copy_memory_latency"
