@@ -2,8 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept or places; then
-the questions of that one and no others.
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept, places or orders;
+then the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.timing.sharing.operands import (
     in_a_row,
     questions,
 )
-from benchmarks.timing.sharing.pairs import COUNTS, PAIRS, Pair, one_of
+from benchmarks.timing.sharing.pairs import COUNTS, ORDERED, PAIRS, Pair, one_of
 from testing.hardware.device import Device, DeviceError
 
 PERCENT = (0, 5, 50, 95, 100)
@@ -170,9 +170,19 @@ def of_places(device: Device) -> Iterator[dict[str, Any]]:
         yield asked.answer(device.run(asked.case())[0])
 
 
+def of_orders(device: Device) -> Iterator[dict[str, Any]]:
+    """Barriers of clusters and fences."""
+    for asked in ORDERED:
+        try:
+            (short, *_), (long, *_) = (device.run(asked.case(count)) for count in COUNTS)
+            yield asked.answer(short, long)
+        except DeviceError as error:  # the others are asked
+            yield {"name": asked.name, "failed": str(error)[:200]}
+
+
 ANSWERS = {
     "cold": from_memory, "behind": of_beginnings, "lanes": of_lanes, "exchange": of_clusters,
-    "accesses": of_warps, "kept": of_caches, "places": of_places,
+    "accesses": of_warps, "kept": of_caches, "places": of_places, "orders": of_orders,
 }  # fmt: skip
 """Modules whose answers are a list."""
 

@@ -1,13 +1,15 @@
 """How long an arrival takes to the barrier of another CTA of a cluster, and a load of its memory.
 
 Two warps hand over to one another and back: of one CTA, or one of each of two CTAs, with the same
-instructions. Half of what the second takes longer is `remote_latency`.
+instructions. Half of what the second takes longer is `remote_latency`. And what barriers of a
+cluster and fences take.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 
@@ -128,4 +130,79 @@ PAIRS: Final = (
     *(Pair(arrive, lanes) for arrive in ARRIVE for lanes in (1, 32)),
     *(Pair(arrive, lanes, *place) for arrive in list(ARRIVE)[1:] for lanes in (1, 32)
       for place in PLACES),
+)  # fmt: skip
+
+
+ORDERS: Final = {
+    "barrier.cluster, relaxed": "barrier.cluster.arrive.relaxed.aligned; "
+    "barrier.cluster.wait.aligned; ",
+    "barrier.cluster": "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ",
+    "fence.acq_rel.cta": "fence.acq_rel.cta; ", "fence.acq_rel.cluster": "fence.acq_rel.cluster; ",
+    "fence.acq_rel.gpu": "fence.acq_rel.gpu; ", "fence.sc.gpu": "fence.sc.gpu; ",
+    "fence.proxy.async": "fence.proxy.async; ",
+}  # fmt: skip
+"""What all threads of a CTA do together, or one after the other."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Barriers of clusters, or fences, in a row.
+
+    Attributes:
+        what: a key of `ORDERS`. warps: of a CTA. cluster: CTAs. stores: of each thread before each,
+            4 bytes to a line of its warp's own.
+        ctas: one an SM.
+    """
+
+    what: str
+    warps: int = 1
+    cluster: int = 1
+    stores: int = 0
+    ctas: int = SMS
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+        behind = f" behind {self.stores} stores" if self.stores else ""
+        where = f"{self.warps} warps of clusters of {self.cluster}" if self.cluster > 1 else (
+            f"{self.warps} warps of {self.ctas} CTAs"
+        )  # fmt: skip
+        return f"{self.what}{behind}, {where}"
+
+    def case(self, count: int) -> Case:
+        """The micro-kernel with `count` steps; its output is cycles by round, CTA and thread."""
+        grid, threads = self.ctas // self.cluster * self.cluster, 32 * self.warps
+        stores = "".join(f"st.global.b32 [%rd4+{4096 * k}], %r0; " for k in range(self.stores))
+        body = (
+            BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0;"
+            f"mad.lo.u32 %r59, %r62, {threads}, %r0; mul.wide.u32 %rd62, %r59, 4;"
+            f"mul.wide.u32 %rd4, %r62, {4096 * max(self.stores, 1)}; add.s64 %rd4, %rd4, %p1;"
+            "mul.wide.u32 %rd5, %r0, 4; add.s64 %rd4, %rd4, %rd5; add.s64 %rd62, %rd62, %p0;"
+            "ROUND: bar.sync 0; mov.u32 %r50, %clock;\n"
+            + (stores + ORDERS[self.what] + "\n") * count
+            + "mov.u32 %r51, %clock; sub.u32 %r52, %r51, %r50; st.global.b32 [%rd62], %r52;"
+            f"add.s64 %rd62, %rd62, {4 * grid * threads}; add.u32 %r60, %r60, 1;"
+            f"setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND;"
+        )
+        return Case(
+            name=f"{self.name} x {count}", family="timing", body=body, cluster=self.cluster,
+            outputs=(filled(ROUNDS * grid * threads, np.uint32),
+                     np.zeros(4096 * grid * max(self.stores, 1), np.uint8)),
+            grid=grid, block=threads, smem=4096, shared=SMEM,
+        )  # fmt: skip
+
+    def answer(self, short: np.ndarray, long: np.ndarray) -> dict[str, Any]:
+        """Cycles of one: of a CTA's slowest thread, the median of CTAs, in the fastest round."""
+        each = [
+            np.median(x.reshape(ROUNDS, -1, 32 * self.warps).max(axis=2), axis=1)[1:].min()
+            for x in (short, long)
+        ]
+        return {"name": self.name, "one": float(each[1] - each[0]) / (COUNTS[1] - COUNTS[0])}
+
+
+ORDERED: Final = (
+    *(Order(what, warps, cluster) for what, warps, cluster in product(
+        [*ORDERS][:2], (1, 4, 12), (2, 4, 8))),
+    *(Order(what, warps, 1, stores, ctas) for what, warps, stores, ctas in product(
+        [*ORDERS][2:], (1, 4), (0, 1, 8), (1, SMS))),
 )  # fmt: skip

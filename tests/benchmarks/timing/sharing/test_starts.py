@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,3 +85,20 @@ def test_the_assembler_takes_it(case: Case) -> None:
 def test_names_are_unique() -> None:
     names = [asked.name for asked in starts.questions()]
     assert len(set(names)) == len(names)
+
+
+def test_places_say_how_many_sms_are_balanced() -> None:
+    """Two CTAs of three warps on each of two SMs, one behind the other on the first of them."""
+    asked = starts.Places(3, 2)
+    found = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5),
+             (1, 0), (1, 1), (1, 2), (1, 4), (1, 5), (1, 6)]  # fmt: skip
+    said = asked.answer(np.array(found, np.uint32).ravel())
+    assert (said["SMs"], said["balanced"]) == (2, 1)
+    (written,) = simulate(replace(asked.case(), grid=2))
+    assert written.reshape(-1, 3, 2)[:2, :, 1].tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_an_h200_s_warps_lie_one_behind_the_other() -> None:
+    record = json.loads(Path("benchmarks/timing/sharing/h200_places.json").read_text())
+    assert [entry["name"] for entry in record["answers"]] == [p.name for p in starts.PLACES]
+    assert all(entry["balanced"] == entry["SMs"] for entry in record["answers"])
