@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.timing.micro import Runner, answer
+from benchmarks.timing.micro import Runner, answer, answered
 from benchmarks.timing.questions import ROUNDS, Question
 from testing.hardware.case import Case
 from testing.hardware.micro.shared import BASE, SMEM
 
-LINE, SECTOR = 128, 32
+LINE: Final = 128
 REGION: Final = 1 << 20
 """Bytes that are read anew in each round, where a round is to find nothing."""
 START: Final = "mov.b64 %rd4, %p0; mov.b64 %rd5, 0; "
@@ -31,9 +31,9 @@ FORMS: Final = {
 """Loads, by what they ask of the caches."""
 
 
-def load(offset: int = 0, form: str = "ld.global", base: str = "%rd4") -> str:
+def load(offset: int = 0, form: str = "ld.global") -> str:
     """A load of the chain, on a line of its own: lines tell the machine's accesses apart."""
-    return f"{form}.b64 %rd5, [{base}+{offset}];\n add.s64 %rd4, %rd4, %rd5; "
+    return f"{form}.b64 %rd5, [%rd4+{offset}];\n add.s64 %rd4, %rd4, %rd5; "
 
 
 def _chain(
@@ -178,7 +178,6 @@ class Ring:
 
     lines: int
     smem: int
-    ctas: int = 1
 
     @property
     def name(self) -> str:
@@ -219,10 +218,6 @@ RINGS: Final = tuple(Ring(size * KB // LINE, smem) for smem in SHARED for size i
 
 def answers(run: Runner) -> Iterator[dict[str, Any]]:
     """All answers; a question that fails says how."""
-    for question in QUESTIONS:
-        try:
-            yield answer(question, run)
-        except Exception as error:  # the others are asked
-            yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
+    yield from answered(QUESTIONS, run, answer)
     for ring in RINGS:
         yield ring.answer(run(ring.case())[0])

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -54,17 +54,34 @@ def _cycles(question: Question, count: int, run: Runner) -> float:
     return float(rounds[..., question.first :].max(axis=(1, 2)).min())
 
 
+class Named(Protocol):
+    """A question of any kind."""
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+
+
+Asked = TypeVar("Asked", bound=Named)
+
+
+def answered(
+    questions: Iterable[Asked], run: Runner, of: Callable[[Asked, Runner], dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Answers to all questions, `of` each; one that fails says how, and the others are asked."""
+    for question in questions:
+        try:
+            yield of(question, run)
+        except Exception as error:
+            yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
+
+
 def ask() -> dict[str, Any]:
     """Ask a GPU everything; a question that fails says how."""
     from testing.hardware.device import Device
 
     device = Device()
-    answers = []
-    for question in ALL:
-        try:
-            answers.append(answer(question, device.run))
-        except Exception as error:  # a table shows what fails and goes on
-            answers.append({"name": question.name, "failed": f"{type(error).__name__}: {error}"})
+    answers = [*answered(ALL, device.run, answer)]
     return {**device.describe(), "answers": answers, "gaps": [*gaps(device.run)]}
 
 

@@ -26,6 +26,7 @@ from sm100sim.timing.model.machine import replay
 from sm100sim.timing.records import ClusterTrace
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
+from testing.hardware.case import Case
 from testing.hardware.device import TARGET
 from testing.hardware.simulate import simulate
 
@@ -40,7 +41,11 @@ def trace_of(question: Question, count: int) -> ClusterTrace:
     Raises:
         Unmatched: the compiler left steps out, or what a warp did has no way through its code.
     """
-    case = question.case(count)
+    return trace_of_case(question.case(count))
+
+
+def trace_of_case(case: Case) -> ClusterTrace:
+    """What the first cluster of a micro-kernel's launch executes; errors as of `trace_of`."""
     with recording([0], others=False) as launches:
         simulate(case)
     return traced(compiled(case.text(TARGET), TARGET, "k"), launches[0]).traces[0]

@@ -64,21 +64,23 @@ class Case:
 
     def dtype(self, name: str) -> torch.dtype:
         """Type of a tensor."""
-        if name in ("lse", *INTEGERS):
-            return torch.float32 if name == "lse" else torch.int32
+        if name in INTEGERS:
+            return torch.int32
+        if name == "lse":
+            return torch.float32
         return torch.bfloat16 if self.family in (OURS, QUACK, FA4) else torch.float16
 
     def drawn(self, device: str = "cuda") -> dict[str, torch.Tensor]:
         """The tensors with normal numbers, the same each time; what is written has none yet."""
         torch.manual_seed(1)
-        return {
-            name: torch.full(shape, float("nan"), device=device, dtype=self.dtype(name))
-            if name in WRITTEN
-            else self.integers(name).to(device)
-            if name in INTEGERS
-            else torch.randn(shape, device=device, dtype=self.dtype(name))
-            for name, shape in self.shapes().items()
-        }
+        return {name: self._drawn(name, shape, device) for name, shape in self.shapes().items()}
+
+    def _drawn(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        if name in WRITTEN:
+            return torch.full(shape, float("nan"), device=device, dtype=self.dtype(name))
+        if name in INTEGERS:
+            return self.integers(name).to(device)
+        return torch.randn(shape, device=device, dtype=self.dtype(name))
 
     def integers(self, name: str) -> torch.Tensor:
         """Page tables and lengths, or rows that bags name: the same wherever they are made."""

@@ -149,11 +149,11 @@ def period(case: Case, request: LaunchRequest) -> int:
     stands for all.
     """
     problem = case.problem
+    if isinstance(problem, Bags):
+        return BAGS_APART
     unlike = isinstance(problem, Attention) and (
         problem.causal or (case.family == OURS and problem.length % request.grid[0] > 0)
     )
-    if isinstance(problem, Bags):
-        return BAGS_APART
     return request.grid[0] // request.cluster[0] if unlike else 1
 
 

@@ -83,6 +83,10 @@ def joined(
     return cases, failed
 
 
+def _measured(cases: Iterable[Judged]) -> list[Judged]:
+    return [case for case in cases if case.measured is not None]
+
+
 def _figures(cases: Sequence[Judged]) -> str:
     errors = [case.error for case in cases]
     inside = sum(map(held.in_band, cases))
@@ -123,7 +127,7 @@ def _ladders(cases: Sequence[Judged]) -> list[str]:
     ]
     ordered = sorted(cases, key=lambda case: case.ladder)
     for ladder, group in groupby(ordered, key=lambda case: case.ladder):
-        found = [case for case in group if case.measured is not None]
+        found = _measured(group)
         if len(found) > PAIRS_AT_LEAST:
             pairs = [_alike(a, b) for a, b in combinations(found, 2)]
             apart = [right for right, again in pairs if again == 1]
@@ -147,9 +151,8 @@ def _tables(asked: Sequence[Judged]) -> list[str]:
     return [*_families(asked), "", *ORDERS, "", *_ladders(asked), ""]
 
 
-def _later(again: Sequence[Judged]) -> list[str]:
+def _later(asked: Sequence[Judged]) -> list[str]:
     """Those that were predicted again, which is no blind prediction, and what changed is below."""
-    asked = [case for case in again if case.measured is not None]
     if not asked:
         return []
     said = "Predicted again with rules, values or orders of tiles that have changed since (below):"
@@ -158,17 +161,16 @@ def _later(again: Sequence[Judged]) -> list[str]:
 
 def judged(cases: Sequence[Judged]) -> list[Judged]:
     """Those that were measured, but for kernels of lanes, which are judged apart."""
-    return [case for case in cases if case.measured is not None and case.runner not in LANES]
+    return [case for case in _measured(cases) if case.runner not in LANES]
 
 
 def without_mmas(cases: Sequence[Judged]) -> list[Judged]:
     """Those of kernels of lanes that were measured, judged apart or not."""
-    return [c for c in cases if c.measured is not None and c.runner in (*LANES, *ROWS)]
+    return [case for case in _measured(cases) if case.runner in (*LANES, *ROWS)]
 
 
-def _within(again: Sequence[Judged]) -> str:
+def _within(asked: Sequence[Judged]) -> str:
     """How many are of those predicted again."""
-    asked = [case for case in again if case.measured is not None]
     near = sum(abs(case.error) <= WORST for case in asked)
     return f", of those predicted again {near} of {len(asked)}" if asked else ""
 
@@ -228,10 +230,11 @@ def _of_lanes(
     cases: Sequence[Judged], again: Sequence[Judged], counted: Sequence[str]
 ) -> list[str]:
     """Kernels of lanes: errors, what is known of them, and the shares of the L1."""
-    asked = [case for case in cases if case.measured is not None and case.runner in LANES]
+    asked, since = (
+        [case for case in _measured(group) if case.runner in LANES] for group in (cases, again)
+    )
     if not asked:
         return []
-    since = [case for case in again if case.measured is not None and case.runner in LANES]
     rest = ["", "Again:", "", *_families(since)] if since else []
     return [*OF_LANES.strip().split("\n"), "", *_families(asked), *rest,
             *OF_LANES_WHY.split("\n"), "", *counted]  # fmt: skip
@@ -282,14 +285,15 @@ def page(
     ]  # fmt: skip
     if asked:
         errors = [abs(case.error) for case in asked]
+        since = judged(again)
         said = f"{card.get('name', 'GPU')}, driver {card.get('driver_version', 'unknown')}"
         clocks = [case.mhz for case in asked]
         lines += [
             f"{said}; clocks as found, {min(clocks):,.0f} to {max(clocks):,.0f} MHz.", "",
             f"Target: {TARGET:.0%}, worst {WORST:.0%}. {sum(e <= WORST for e in errors)} of "
-            f"{len(asked)} cases are within {WORST:.0%}{_within(judged(again))}.", "",
+            f"{len(asked)} cases are within {WORST:.0%}{_within(since)}.", "",
             "Predicted before the measurement:", "", *_tables(asked), *held.section(asked),
-            *_later(judged(again)), *_of_lanes(cases, again, counted),
+            *_later(since), *_of_lanes(cases, again, counted),
             *REASONS.strip().split("\n"), "",
         ]  # fmt: skip
     else:

@@ -16,6 +16,16 @@ HIDDEN: Final = 2048
 EPSILON: Final = 1e-5
 
 
+def _attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+    """Attention of rows by head, (batch, heads, length, dim); the last query is at the last key."""
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if causal:
+        queries, keys = scores.shape[-2:]
+        later = torch.ones(queries, keys, device=q.device, dtype=torch.bool)
+        scores.masked_fill_(later.triu(keys - queries + 1), -torch.inf)
+    return scores.softmax(-1) @ v
+
+
 @dataclass(frozen=True)
 class Product:
     """out = a b' in float16 with sums in float32: a is (m, k), b (n, k), out (m, n)."""
@@ -75,11 +85,7 @@ class Attention:
     def expected(self, t: Tensors) -> torch.Tensor:
         """What `out` has to be."""
         q, k, v = (t[n].float() if self.by_head else t[n].float().transpose(1, 2) for n in "qkv")
-        scores = q @ k.mT * self.dim**-0.5
-        if self.causal:
-            later = torch.ones(self.length, self.length, device=q.device, dtype=torch.bool)
-            scores.masked_fill_(later.triu(1), -torch.inf)
-        found = scores.softmax(-1) @ v
+        found = _attended(q, k, v, self.causal)
         return found if self.by_head else found.transpose(1, 2)
 
 
@@ -114,10 +120,8 @@ class Paged(Attention):
             t[name][t["table"].long()].flatten(1, 2).repeat_interleave(self.shared, 2).float()
             for name in "kv"
         )
-        scores = t["q"].float().transpose(1, 2) @ k.permute(0, 2, 3, 1) * self.dim**-0.5
-        later = torch.ones(self.queries, self.length, device=k.device, dtype=torch.bool)
-        scores.masked_fill_(later.triu(self.length - self.queries + 1), -torch.inf)
-        return (scores.softmax(-1) @ v.transpose(1, 2)).transpose(1, 2)
+        q, k, v = (x.transpose(1, 2) for x in (t["q"].float(), k, v))
+        return _attended(q, k, v, causal=True).transpose(1, 2)
 
 
 @dataclass(frozen=True)

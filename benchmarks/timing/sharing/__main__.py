@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import kept
-from benchmarks.timing.micro import answer as answered
+from benchmarks.timing.micro import answer, answered
 from benchmarks.timing.questions import SMS
 from benchmarks.timing.sharing import accesses, behind, cold, exchange, lanes, skews, starts, tiles
 from benchmarks.timing.sharing.operands import (
@@ -28,7 +28,7 @@ from benchmarks.timing.sharing.operands import (
     in_a_row,
     questions,
 )
-from benchmarks.timing.sharing.pairs import COUNTS, ORDERED, PAIRS, Pair, one_of
+from benchmarks.timing.sharing.pairs import COUNTS, ORDERED, PAIRS, Order, Pair, one_of
 from testing.hardware.device import Device, DeviceError
 
 PERCENT = (0, 5, 50, 95, 100)
@@ -130,7 +130,7 @@ def of_lanes(device: Device) -> Iterator[dict[str, Any]]:
     """mbarriers, copies and loads of lanes."""
     place = evicting(device)
     for question in lanes.QUESTIONS:
-        yield answered(question, device.run)
+        yield answer(question, device.run)
     for asked in lanes.questions():
         device.cu.cuMemsetD8(place, 1, EVICTING)
         (found, *_) = device.run(asked.case())
@@ -172,12 +172,7 @@ def of_places(device: Device) -> Iterator[dict[str, Any]]:
 
 def of_orders(device: Device) -> Iterator[dict[str, Any]]:
     """Barriers of clusters and fences."""
-    for asked in ORDERED:
-        try:
-            (short, *_), (long, *_) = (device.run(asked.case(count)) for count in COUNTS)
-            yield asked.answer(short, long)
-        except DeviceError as error:  # the others are asked
-            yield {"name": asked.name, "failed": str(error)[:200]}
+    yield from answered(ORDERED, device.run, Order.ask)
 
 
 ANSWERS = {
@@ -198,8 +193,8 @@ def main(path: str, which: str = "") -> int:
     """Ask everything, or the questions of one module; returns the exit status."""
     device, out = Device(), Path(path)
     if which == "starts":
-        kept = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
-        out.write_text(json.dumps(kept) + "\n")
+        seen = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
+        out.write_text(json.dumps(seen) + "\n")
         return 0
     if which in ANSWERS:
         answers = [*ANSWERS[which](device)]

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, Final
 
 from benchmarks.timing.beside import beside_products
-from benchmarks.timing.micro import Runner, answer
+from benchmarks.timing.micro import Runner, answer, answered
 from benchmarks.timing.questions import DATA, ROUNDS, SMS, Question, set_up
 from testing.hardware.micro.wgmma.programs import Form
 
@@ -202,9 +202,5 @@ def turns(question: Question, run: Runner) -> dict[str, Any]:
 
 def answers(run: Runner) -> Iterator[dict[str, Any]]:
     """All answers; a question that fails says how."""
-    for questions, asked in ((QUESTIONS, answer), (TURN_QUESTIONS, turns)):
-        for question in questions:
-            try:
-                yield asked(question, run)
-            except Exception as error:  # the others are asked
-                yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
+    yield from answered(QUESTIONS, run, answer)
+    yield from answered(TURN_QUESTIONS, run, turns)

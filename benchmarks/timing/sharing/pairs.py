@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.timing.micro import Runner
 from benchmarks.timing.questions import ROUNDS, SMS, barriers, wait
 from testing.hardware.case import Case, filled
 from testing.hardware.micro.shared import BASE, SMEM
@@ -190,6 +191,11 @@ class Order:
                      np.zeros(4096 * grid * max(self.stores, 1), np.uint8)),
             grid=grid, block=threads, smem=4096, shared=SMEM,
         )  # fmt: skip
+
+    def ask(self, run: Runner) -> dict[str, Any]:
+        """Ask a GPU both lengths."""
+        (short, *_), (long, *_) = (run(self.case(count)) for count in COUNTS)
+        return self.answer(short, long)
 
     def answer(self, short: np.ndarray, long: np.ndarray) -> dict[str, Any]:
         """Cycles of one: of a CTA's slowest thread, the median of CTAs, in the fastest round."""

@@ -20,11 +20,12 @@ TABLES = ("uses", "roles", "steps", "handovers", "path_spots", "sass", "ptx", "s
 def profile_document(found: KernelProfile) -> dict[str, Any]:
     """Return a profile without the run behind it."""
     plain = {name: getattr(found, name) for name in PLAIN}
+    error = held(multiplies=found.multiplies)
     return {
         **plain,
         "band": asdict(found.band),
-        "with_error": held(multiplies=found.multiplies).widened(found.cycles, found.band),
-        "held": asdict(held(multiplies=found.multiplies)),
+        "with_error": error.widened(found.cycles, found.band),
+        "held": asdict(error),
         "launch": None if found.launch is None else asdict(found.launch.band),
         "occupancy": asdict(found.occupancy),
         "tensor_arithmetic": found.arithmetic,

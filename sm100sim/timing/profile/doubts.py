@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from ...crew.recording import Recording
-from ..records import LaunchTrace
+from ..records import ClusterTrace, LaunchTrace
 from ..sass.script import Program
 from ..sass.turns import OPCODES, PLAIN, access_bytes, lane_bytes
 
@@ -33,9 +34,7 @@ def too_seldom(recorded: Recording, launch: LaunchTrace) -> list[str]:
     """Return sentences about the blocks whose machine code ran less often than they did."""
     executed = _by_line(launch)
     whole = sum(executed.values())
-    clusters = [number for trace in launch.traces for number in trace.clusters]
-    steps = recorded.steps[np.isin(recorded.steps["cluster"], clusters)]
-    entered = np.bincount(steps["instruction"], minlength=len(recorded.assembled.code))
+    entered = _entered(recorded, launch, masked=True)
     starts = np.flatnonzero(entered).tolist()
     lines: dict[int, set[int]] = defaultdict(set)
     for index, line in enumerate(recorded.assembled.code["line"].tolist()):
@@ -61,23 +60,17 @@ def too_often(recorded: Recording, launch: LaunchTrace) -> list[str]:
     Instructions under a guard, which may not have moved anything, do not count.
     """
     program = Program(recorded)
-    clusters = [number for trace in launch.traces for number in trace.clusters]
-    executed = np.isin(recorded.steps["cluster"], clusters) & (recorded.steps["mask"] > 0)
-    steps = recorded.steps[executed]
-    ran = np.bincount(steps["instruction"], minlength=len(program.names)).tolist()
+    ran = _entered(recorded, launch, masked=False).tolist()
     asked: dict[int, int] = defaultdict(int)
     for k, name in enumerate(program.names):
         if name in PLAIN and ran[k] and access_bytes(program, k):
             asked[program.lines[k]] += ran[k] * access_bytes(program, k)
     moved: dict[int, int] = defaultdict(int)
-    for trace in launch.traces:
-        order = np.concatenate([stream.order for stream in trace.streams])
-        for index, count in enumerate(np.bincount(order).tolist()):
-            instruction = trace.kernel.instructions[index]
-            sure = instruction.opcode in OPCODES and instruction.guard in ("", "PT")
-            if count and sure and instruction.ptx_line in asked:
-                size = lane_bytes(instruction) * len(trace.clusters)
-                moved[instruction.ptx_line] += count * size
+    for trace, index, count in _executions(launch):
+        instruction = trace.kernel.instructions[index]
+        sure = instruction.opcode in OPCODES and instruction.guard in ("", "PT")
+        if sure and instruction.ptx_line in asked:
+            moved[instruction.ptx_line] += count * lane_bytes(instruction)
     return [
         f"machine code of PTX line {line} moves {size / asked[line]:.1f} times the bytes that the "
         "run moved: a loop may turn too often"
@@ -86,14 +79,34 @@ def too_often(recorded: Recording, launch: LaunchTrace) -> list[str]:
     ]
 
 
+def _entered(recorded: Recording, launch: LaunchTrace, *, masked: bool) -> np.ndarray:
+    """How often warps of the traced clusters came to each instruction of the PTX.
+
+    Args:
+        masked: whether it counts where no lane executed it.
+    """
+    clusters = [number for trace in launch.traces for number in trace.clusters]
+    chosen = np.isin(recorded.steps["cluster"], clusters)
+    if not masked:
+        chosen &= recorded.steps["mask"] > 0
+    of = recorded.steps["instruction"][chosen]
+    return np.bincount(of, minlength=len(recorded.assembled.code))
+
+
+def _executions(launch: LaunchTrace) -> Iterator[tuple[ClusterTrace, int, int]]:
+    """Instructions of machine code that warps executed, and how often those of all clusters did."""
+    for trace in launch.traces:
+        order = np.concatenate([stream.order for stream in trace.streams])
+        for index, count in enumerate(np.bincount(order).tolist()):
+            if count:
+                yield trace, index, count * len(trace.clusters)
+
+
 def _by_line(launch: LaunchTrace) -> dict[int, int]:
     """Executed warp instructions of the traced clusters by PTX line."""
     found: dict[int, int] = defaultdict(int)
-    for trace in launch.traces:
-        instructions = trace.kernel.instructions
-        order = np.concatenate([stream.order for stream in trace.streams])
-        for index, count in enumerate(np.bincount(order).tolist()):
-            line = trace.lines.get(index, instructions[index].ptx_line)
-            if count and line is not None:
-                found[line] += count * len(trace.clusters)
+    for trace, index, count in _executions(launch):
+        line = trace.lines.get(index, trace.kernel.instructions[index].ptx_line)
+        if line is not None:
+            found[line] += count
     return dict(found)

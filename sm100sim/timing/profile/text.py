@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..model.happenings import SECTOR_BYTES
 from .comparison import Comparison, Difference, Pair
 from .handovers import Handover
 from .held import ratio_with_error, with_error
@@ -111,7 +112,7 @@ def _uses(found: KernelProfile) -> list[str]:
     asked, answered = found.detail.l1
     if asked:
         lines.append(
-            f"  of {32 * asked:,} bytes that loads of lanes ask for the L1 has "
+            f"  of {SECTOR_BYTES * asked:,} bytes that loads of lanes ask for the L1 has "
             f"{answered / asked:.1%}"
         )
     return lines

@@ -12,14 +12,9 @@ import pytest
 from benchmarks.timing.kept import LINE, QUESTIONS, RINGS, Ring
 from benchmarks.timing.micro import table
 from benchmarks.timing.questions import ROUNDS
-from benchmarks.timing.replayed import WARM, cycles_of_one, draw_for
-from sm100sim.crew.recording import recording
+from benchmarks.timing.replayed import WARM, cycles_of_one, draw_for, trace_of_case
 from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model import run_cluster
-from sm100sim.timing.sass.lines import compiled
-from sm100sim.timing.sass.trace import traced
-from testing.hardware.device import TARGET
-from testing.hardware.simulate import simulate
 
 RECORD = json.loads(Path("benchmarks/timing/h200_kept.json").read_text())
 SAID = {entry["name"]: entry for entry in RECORD["answers"]}
@@ -59,11 +54,7 @@ def test_a_ring_that_is_too_large_stays_in_part() -> None:
     draw = replace(draw, values={**draw.values, **WARM, "l2_pressure": 0.0})
     for kilobytes, near in ((48, 0.02), (64, 0.10), (96, 0.15)):
         ring = Ring(kilobytes * 1024 // LINE, 192 * 1024)
-        case = ring.case()
-        with recording([0], others=False) as launches:
-            simulate(case)
-        (trace,) = traced(compiled(case.text(TARGET), TARGET, "k"), launches[0]).traces
-        found = run_cluster(trace, draw)
+        found = run_cluster(trace_of_case(ring.case()), draw)
         assert found.l1_asked == ROUNDS * ring.lines
         chip = np.array(SAID[ring.name]["rounds"][1:])
         share = 1 - (chip.mean() - 42.2) / (287 - 42.2)

@@ -13,14 +13,11 @@ import pytest
 from benchmarks.timing import replayed
 from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import ROUNDS
-from benchmarks.timing.replayed import WARM
+from benchmarks.timing.replayed import WARM, trace_of_case
 from benchmarks.timing.sharing import operands, pairs, skews
 from benchmarks.timing.sharing.operands import Sharing, in_a_row
-from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model import run_cluster
-from sm100sim.timing.sass.lines import compiled
-from sm100sim.timing.sass.trace import traced
 from testing.hardware.simulate import simulate
 
 FOLDER = Path("benchmarks/timing/sharing")
@@ -120,11 +117,7 @@ def test_the_machine_hands_over_as_the_chips_did() -> None:
     draw = load_chip("h200").draw()
     draw, cycles = replace(draw, values={**draw.values, **WARM}), []
     for count in pairs.COUNTS:
-        case = pair.case(count)
-        with recording([0], others=False) as launches:
-            simulate(case)
-        trace = traced(compiled(case.text("sm_90a"), "sm_90a", "k"), launches[0]).traces[0]
-        cycles.append(run_cluster(trace, draw).cycles)
+        cycles.append(run_cluster(trace_of_case(pair.case(count)), draw).cycles)
     one = (cycles[1] - cycles[0]) / ROUNDS / (pairs.COUNTS[1] - pairs.COUNTS[0])
     assert one == pytest.approx(arrivals("h200")[OTHER + "2, ranks 1 apart"][2], abs=1)
 

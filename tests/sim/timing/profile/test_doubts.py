@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 import sm100sim
-from sm100sim.crew.recording import recording
 from sm100sim.timing.profile import KernelProfile, profile_text
 from sm100sim.timing.profile.document import profile_document
 from sm100sim.timing.profile.doubts import too_often
-from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
 from testing.harness import aligned, run_ptx
 from tests.sim.timing.sass.test_accesses import COUNTED
+from tests.sim.timing.sass.test_trace import followed
 
 
 def profiled(call: Callable[[], object]) -> KernelProfile:
@@ -60,10 +59,8 @@ def test_a_profile_says_what_the_l1_has() -> None:
 def test_a_way_that_moves_too_much_is_doubted() -> None:
     """That of a run, and one that goes through all of its code twice."""
     x, out = np.ones(64 * 32, np.float32), np.zeros(32, np.float32)
-    with recording() as launches:
-        run_ptx(COUNTED.replace("{turns}", "64"), x, out, mode="fast", block=32)
-    (recorded,) = launches
-    launch = traced(compiled(recorded.request.ptx, "sm_100a"), recorded)
+    recorded, kernel, _ = followed(COUNTED.replace("{turns}", "64"), x, out, block=32)
+    launch = traced(kernel, recorded)
     assert too_often(recorded, launch) == []
     (trace,) = launch.traces
     streams = tuple(

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sm100sim.crew.recording import recording
 from sm100sim.timing.records import ClusterTrace
-from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
-from testing.harness import run_ptx
+from tests.sim.timing.sass.test_trace import followed
 
 UNROLLED = """mov.u32 %r4, 0; mov.u32 %r2, %tid.x; mul.wide.u32 %rd1, %r2, 4;
 add.u64 %rd2, %p0, %rd1; add.u64 %rd4, %p1, %rd1; mov.f32 %f2, 0f00000000;
@@ -26,17 +24,15 @@ st.global.f32 [%rd4], %f2;
 """A loop of loads, each of another line, that ptxas unrolls; two CTAs have lines of their own."""
 
 
-def followed() -> ClusterTrace:
+def unrolled() -> ClusterTrace:
     x, out = np.ones(2 * 1024, np.float32), np.zeros(32, np.float32)
-    with recording() as launches:
-        run_ptx(UNROLLED, x, out, mode="fast", grid=(2, 1, 1), block=32)
-    (launched,) = launches
-    (trace,) = traced(compiled(launched.request.ptx, "sm_100a"), launched).traces
+    launched, kernel, _ = followed(UNROLLED, x, out, grid=(2, 1, 1), block=32)
+    (trace,) = traced(kernel, launched).traces
     return trace
 
 
 def test_instructions_of_an_unrolled_loop_have_each_its_own_access() -> None:
-    trace = followed()
+    trace = unrolled()
     (stream,) = trace.streams
     loads = [
         (int(k), trace.events[e])
@@ -51,7 +47,7 @@ def test_instructions_of_an_unrolled_loop_have_each_its_own_access() -> None:
 
 def test_lines_that_several_clusters_touch_are_common() -> None:
     """Both CTAs store to the same line, and load from lines of their own."""
-    trace = followed()
+    trace = unrolled()
     (store,) = (event for event in trace.events if event.detail == ("st",))
     assert trace.common == {piece // 4 for piece in store.pieces}
     assert trace.common < trace.touched
@@ -75,10 +71,8 @@ def test_a_loop_without_an_anchor_turns_as_often_as_it_did(turns: str) -> None:
     """ptxas makes several turns one, of a number that it knows or not; 61 leaves one for guards."""
     number = 64 if turns == "64" else 61
     x, out = np.ones(64 * 32, np.float32), np.zeros(32, np.float32)
-    with recording() as launches:
-        run_ptx(COUNTED.replace("{turns}", turns), x, out, number, mode="fast", block=32)
-    (launched,) = launches
-    kernel = compiled(launched.request.ptx, "sm_100a")
+    body = COUNTED.replace("{turns}", turns)
+    launched, kernel, _ = followed(body, x, out, number, block=32)
     (trace,) = traced(kernel, launched).traces
     (stream,) = trace.streams
     ran = [kernel.instructions[k] for k in stream.order.tolist()]
@@ -99,10 +93,7 @@ def test_every_number_of_turns_is_followed(number: int) -> None:
         "@%q1 bra L;", "@%q1 bra L;\nadd.u32 %r7, %r7, 1;\nsetp.lt.u32 %q2, %r7, 3;\n@%q2 bra OUT;"
     )
     x, out = np.ones(96 * 32, np.float32), np.zeros(32, np.float32)
-    with recording() as launches:
-        run_ptx(outer, x, out, number, mode="fast", block=32)
-    (launched,) = launches
-    kernel = compiled(launched.request.ptx, "sm_100a")
+    launched, kernel, _ = followed(outer, x, out, number, block=32)
     (trace,) = traced(kernel, launched).traces
     (stream,) = trace.streams
     ran = [kernel.instructions[k] for k in stream.order.tolist()]
