@@ -54,7 +54,8 @@ def toolchain() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     if names_lines():
-        found["lines"] = "of sources"
+        # PTX with lines names files by their paths: those of another place may be gone.
+        found["lines"] = f"of {PACKAGE}"
     return found
 
 

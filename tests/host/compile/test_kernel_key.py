@@ -46,6 +46,23 @@ def test_kernels_with_source_lines_are_kept_apart(monkeypatch: pytest.MonkeyPatc
     assert keys["1"] == keys["true"] != keys["0"]
 
 
+def test_source_lines_of_another_place_are_kept_apart(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """PTX names files by their paths, and the same sources elsewhere may be removed."""
+    keys = {}
+    for lines in ("0", "1"):
+        monkeypatch.setenv("CUTE_DSL_LINEINFO", lines)
+        for place in (key_module.PACKAGE, tmp_path / "fa4_cute"):
+            with monkeypatch.context() as patch:
+                patch.setattr(key_module, "PACKAGE", place)
+                key_module.toolchain.cache_clear()
+                keys[lines, place.parent == tmp_path] = kernel_key(SPEC)
+    key_module.toolchain.cache_clear()
+    assert keys["0", False] == keys["0", True]
+    assert keys["1", False] != keys["1", True]
+
+
 def test_key_depends_on_the_sources_of_the_kernel_only(tmp_path: Path) -> None:
     copy = tmp_path / "fa4_cute"
     shutil.copytree(key_module.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
