@@ -27,7 +27,7 @@ ACTIONS = (
     "none", "mbarrier init", "mbarrier arrive", "mbarrier wait", "wgmma", "wgmma wait", "mma",
     "mma commit", "copy load", "copy store", "bulk commit", "bulk wait", "tmem load",
     "tmem store", "tmem fence", "shared", "global", "named sync", "named arrive",
-    "cluster arrive", "cluster wait", "block", "lane copy",
+    "cluster arrive", "cluster wait", "block", "lane copy", "memory fence",
 )  # fmt: skip
 """What an execution does besides taking its unit."""
 

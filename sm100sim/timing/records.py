@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ import numpy.typing as npt
 from ..contract.clock import PIECES
 
 Indices = npt.NDArray[np.int32]
+
+SECTOR_BYTES: Final = 32
+"""Bytes of global memory that come and go together."""
 
 
 class Pipe(Enum):
@@ -69,6 +73,11 @@ class SassInstruction:
     def mnemonic(self) -> str:
         """Opcode with its modifiers, e.g. "MUFU.EX2"."""
         return ".".join((self.opcode, *self.modifiers))
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it may do nothing: under a predicate that is not always true."""
+        return self.guard not in ("", "PT")
 
     def __str__(self) -> str:
         guard = f"@{self.guard} " if self.guard else ""

@@ -7,6 +7,7 @@ cluster and fences take.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
@@ -140,9 +141,18 @@ ORDERS: Final = {
     "barrier.cluster": "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ",
     "fence.acq_rel.cta": "fence.acq_rel.cta; ", "fence.acq_rel.cluster": "fence.acq_rel.cluster; ",
     "fence.acq_rel.gpu": "fence.acq_rel.gpu; ", "fence.sc.gpu": "fence.sc.gpu; ",
-    "fence.proxy.async": "fence.proxy.async; ",
+    "fence.proxy.async": "fence.proxy.async; ", "fence.acq_rel.sys": "fence.acq_rel.sys; ",
+    "fence.proxy.async.shared::cta": "fence.proxy.async.shared::cta; ",
 }  # fmt: skip
 """What all threads of a CTA do together, or one after the other."""
+AHEAD: Final = {
+    "stores": "st.global.b32 [%rd4+{global_}], %r0; ",
+    "loads": "ld.relaxed.gpu.global.b32 %w{k}, [%rd4+{global_}]; ",
+    "shared stores": "st.volatile.shared.b32 [%r3+{shared}], %r0; ",
+    "lane copies": "cp.async.ca.shared.global [%r3+{shared}], [%rd4+{global_}], 4; ",
+    "reductions": "red.relaxed.gpu.global.add.u32 [%rd4+{global_}], %r0; ",
+}
+"""What each thread does ahead of a fence and does not wait for: 4 bytes of a line of its warp."""
 
 
 @dataclass(frozen=True)
@@ -150,21 +160,21 @@ class Order:
     """Barriers of clusters, or fences, in a row.
 
     Attributes:
-        what: a key of `ORDERS`. warps: of a CTA. cluster: CTAs. stores: of each thread before each,
-            4 bytes to a line of its warp's own.
-        ctas: one an SM.
+        what: a key of `ORDERS`. warps: of a CTA. cluster: CTAs. ahead: of `kind`, each time.
+        ctas: one an SM. kind: a key of `AHEAD`.
     """
 
     what: str
     warps: int = 1
     cluster: int = 1
-    stores: int = 0
+    ahead: int = 0
     ctas: int = SMS
+    kind: str = "stores"
 
     @property
     def name(self) -> str:
         """Unique."""
-        behind = f" behind {self.stores} stores" if self.stores else ""
+        behind = f" behind {self.ahead} {self.kind}" if self.ahead else ""
         where = f"{self.warps} warps of clusters of {self.cluster}" if self.cluster > 1 else (
             f"{self.warps} warps of {self.ctas} CTAs"
         )  # fmt: skip
@@ -173,23 +183,31 @@ class Order:
     def case(self, count: int) -> Case:
         """The micro-kernel with `count` steps; its output is cycles by round, CTA and thread."""
         grid, threads = self.ctas // self.cluster * self.cluster, 32 * self.warps
-        stores = "".join(f"st.global.b32 [%rd4+{4096 * k}], %r0; " for k in range(self.stores))
+        ahead = "".join(
+            AHEAD[self.kind].format(k=k, global_=4096 * k, shared=4 * threads * k)
+            for k in range(self.ahead)
+        )
+        loaded = range(self.ahead if self.kind == "loads" else 0)
+        used = "".join(f"xor.b32 %r61, %r61, %w{k}; " for k in loaded)
         body = (
-            BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0;"
+            BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0; mov.u32 %r61, 0;"
+            f".reg .b32 %w<{len(loaded) + 1}>; shl.b32 %r3, %r0, 2; add.u32 %r3, %r1, %r3;"
             f"mad.lo.u32 %r59, %r62, {threads}, %r0; mul.wide.u32 %rd62, %r59, 4;"
-            f"mul.wide.u32 %rd4, %r62, {4096 * max(self.stores, 1)}; add.s64 %rd4, %rd4, %p1;"
+            f"mul.wide.u32 %rd4, %r62, {4096 * max(self.ahead, 1)}; add.s64 %rd4, %rd4, %p1;"
             "mul.wide.u32 %rd5, %r0, 4; add.s64 %rd4, %rd4, %rd5; add.s64 %rd62, %rd62, %p0;"
             "ROUND: bar.sync 0; mov.u32 %r50, %clock;\n"
-            + (stores + ORDERS[self.what] + "\n") * count
+            + (ahead + ORDERS[self.what] + used + "\n") * count
             + "mov.u32 %r51, %clock; sub.u32 %r52, %r51, %r50; st.global.b32 [%rd62], %r52;"
+            "st.volatile.shared.b32 [%r3], %r61;"
             f"add.s64 %rd62, %rd62, {4 * grid * threads}; add.u32 %r60, %r60, 1;"
             f"setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND;"
         )
         return Case(
             name=f"{self.name} x {count}", family="timing", body=body, cluster=self.cluster,
             outputs=(filled(ROUNDS * grid * threads, np.uint32),
-                     np.zeros(4096 * grid * max(self.stores, 1), np.uint8)),
-            grid=grid, block=threads, smem=4096, shared=SMEM,
+                     np.zeros(4096 * grid * max(self.ahead, 1), np.uint8)),
+            grid=grid, block=threads, smem=4 * threads * max(self.ahead, 1),
+            shared=SMEM,
         )  # fmt: skip
 
     def ask(self, run: Runner) -> dict[str, Any]:
@@ -206,9 +224,36 @@ class Order:
         return {"name": self.name, "one": float(each[1] - each[0]) / (COUNTS[1] - COUNTS[0])}
 
 
+BARRIERS: Final = tuple(ORDERS)[:2]
+FENCES: Final = tuple(ORDERS)[2:]
+ALIKE: Final = {"fence.acq_rel.cluster", "fence.sc.gpu"}
+"""Fences that compile to what `fence.acq_rel.gpu` does, or nearly; they were asked a few times."""
 ORDERED: Final = (
     *(Order(what, warps, cluster) for what, warps, cluster in product(
-        [*ORDERS][:2], (1, 4, 12), (2, 4, 8))),
-    *(Order(what, warps, 1, stores, ctas) for what, warps, stores, ctas in product(
-        [*ORDERS][2:], (1, 4), (0, 1, 8), (1, SMS))),
+        BARRIERS, (1, 4, 12), (2, 4, 8))),
+    *(Order(what, warps, 2) for what, warps in product(BARRIERS, (8, 16, 32))),
+    *(Order(what, warps, 1, ahead, ctas) for what, warps, ahead, ctas in product(
+        FENCES, (1, 4), (0, 1, 8), (1, SMS))),
+    *(Order(what, warps) for what, warps in product(FENCES, (8, 12, 16, 32)) if what not in ALIKE),
+    *(Order(what, warps, 1, ahead, kind=kind) for what, kind, warps, ahead in product(
+        FENCES, tuple(AHEAD)[1:], (1, 4), (1, 8)) if what not in ALIKE),
 )  # fmt: skip
+
+
+def order_table(answers: Iterable[Mapping[str, Any]]) -> str:
+    """A row for each situation, and a column for what was asked there."""
+    said = {entry["name"]: entry["one"] for entry in answers}
+    parts = []
+    for columns in (BARRIERS, FENCES):
+        rows: dict[str, dict[str, float]] = {}
+        for order in ORDERED:
+            if order.what in columns:
+                where = order.name.removeprefix(order.what).removeprefix(", ").strip()
+                rows.setdefault(where, {})[order.what] = said[order.name]
+        head = f"| | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}"
+        cells = (
+            f"| {where} | {' | '.join(f'{row[c]:.1f}' if c in row else '' for c in columns)} |"
+            for where, row in rows.items()
+        )
+        parts.append("\n".join((head, *cells)))
+    return "\n\n".join(parts)

@@ -45,6 +45,11 @@ void record_span(Clock *c, const Execution *x, u32 what, double start, double en
   c->totals->records++;
 }
 
+/* A fence also waits for mbarriers that its warp initialises. */
+static void fence(const Execution *x, double from) {
+  block(x, fmax(from, x->event ? 0 : x->w->initialised) + latency_of(x), CLOCK_WHY_BLOCKED, CLOCK_NO_STEP);
+}
+
 static void take_units(Clock *c, Execution *x) {
   Sub *sub = &c->sms[x->w->sm].sub[x->w->sub];
   x->at = c->now;
@@ -125,8 +130,11 @@ void execute(Clock *c, const Execution *given) {
     case CLOCK_ACT_CLUSTER_WAIT:
       cluster_wait(c, x);
       break;
-    case CLOCK_ACT_BLOCK: /* fences also wait for mbarriers that the warp initialises */
-      block(x, fmax(x->at, x->event ? 0 : x->w->initialised) + latency_of(x), CLOCK_WHY_BLOCKED, CLOCK_NO_STEP);
+    case CLOCK_ACT_BLOCK:
+      fence(x, x->at);
+      break;
+    case CLOCK_ACT_MEMORY_FENCE: /* and for what it asked of global memory */
+      fence(x, fmax(x->at, x->w->accessed));
       break;
     case CLOCK_ACT_NONE:
     case CLOCK_ACT_COUNT:

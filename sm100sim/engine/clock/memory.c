@@ -55,7 +55,7 @@ static double pass_global(Clock *c, const Execution *x, double near) {
 }
 
 void access_global(Clock *c, const Execution *x) {
-  pass_global(c, x, c->chip->l1_latency);
+  x->w->accessed = fmax(x->w->accessed, pass_global(c, x, c->chip->l1_latency));
 }
 
 /* The copies that the warp has issued so far are done at `at`, or later. */

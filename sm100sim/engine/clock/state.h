@@ -49,6 +49,7 @@ typedef struct {
   u64 awaited;                                         /* MMAs of its group that it waits for; 0: does not wait */
   double tmem_stored;
   double initialised; /* when the mbarriers that it initialised are */
+  double accessed;    /* when all is done that it asked of global memory */
   double store_done, bulk_done[CLOCK_BULK_GROUPS];
   u32 tmem_cause, store_cause, bulk_cause[CLOCK_BULK_GROUPS];
   u64 bulk_groups, cluster_phases;
@@ -136,7 +137,7 @@ typedef struct {
 typedef struct {
   u32 arrived, warps; /* of the running phase; warps that have not ended */
   u64 phases;
-  double released;
+  double taken, released; /* when the last arrival was, and when who waits goes on */
   u32 cause;
 } ClusterBarrier;
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..chips import Draw
-from ..records import Action, DynamicEvent
+from ..records import SECTOR_BYTES, Action, DynamicEvent
 
 ROW_BYTES: Final = 128
 SHORT_ROW_BYTES: Final = 64
 """Rows of boxes of at most so many bytes take less time than longer ones."""
-SECTOR_BYTES: Final = 32
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
 

@@ -17,7 +17,7 @@ from ..chips import Draw
 from ..records import Action, ClusterTrace, Indices, Pipe, Place, SassKernel
 from .happenings import Happening, happening_of
 from .operands import Form, l1_use
-from .residency import LINE_BYTES, l1_lines
+from .residency import l1_lines
 from .rules import Cost, cost_of
 
 NAMED_PER_CTA: Final = 16
@@ -29,6 +29,8 @@ COSTS: Final = np.dtype(
     + [(name, np.uint32) for name in ("writes", "even", "odd")]
 )
 """What of an entry of the table depends on the chip; `_costs` fills it in this order."""
+CODE_LINE_BYTES: Final = 128
+"""Of the instruction cache."""
 KERNELS: Final = 8
 """Kernels whose code is kept: draws, and the clusters of a launch, share it."""
 Rows = npt.NDArray[np.void]
@@ -130,7 +132,7 @@ def _code(kernel: SassKernel) -> _Code:
         op["stall"], op["yields"], op["wait_mask"] = i.stall, i.yields, i.wait_mask
         op["write_barrier"] = NONE32 if i.write_barrier is None else i.write_barrier
         op["read_barrier"] = NONE32 if i.read_barrier is None else i.read_barrier
-        op["line"], op["l1"] = i.address // LINE_BYTES, clock.L1_USES.index(l1_use(i))
+        op["line"], op["l1"] = i.address // CODE_LINE_BYTES, clock.L1_USES.index(l1_use(i))
         which[k] = forms.setdefault(Form.of(i, before), len(forms))
         before = i
     return _Code(fixed, tuple(forms), which)

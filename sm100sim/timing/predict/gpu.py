@@ -14,9 +14,8 @@ from math import prod
 
 from ..chips import Draw
 from ..model import ClusterTime, Residents, run_cluster
-from ..model.happenings import SECTOR_BYTES
 from ..model.residency import THREADS_PER_WARP, cta_registers, limits
-from ..records import LaunchTrace
+from ..records import SECTOR_BYTES, LaunchTrace
 from .memory import NO_TRAFFIC, from_memory
 
 

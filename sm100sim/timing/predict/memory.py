@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ..model.happenings import SECTOR_BYTES
-from ..records import Action, ClusterTrace, DynamicEvent, Extent, LaunchTrace
+from ..records import SECTOR_BYTES, Action, ClusterTrace, DynamicEvent, Extent, LaunchTrace
 
 MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
 """What asks the L2, but for what the L1 answers of it: the machine says how much that is."""

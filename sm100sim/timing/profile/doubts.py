@@ -68,7 +68,7 @@ def too_often(recorded: Recording, launch: LaunchTrace) -> list[str]:
     moved: dict[int, int] = defaultdict(int)
     for trace, index, count in _executions(launch):
         instruction = trace.kernel.instructions[index]
-        sure = instruction.opcode in OPCODES and instruction.guard in ("", "PT")
+        sure = instruction.opcode in OPCODES and not instruction.guarded
         if sure and instruction.ptx_line in asked:
             moved[instruction.ptx_line] += count * lane_bytes(instruction)
     return [

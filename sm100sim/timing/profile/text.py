@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..model.happenings import SECTOR_BYTES
+from ..records import SECTOR_BYTES
 from .comparison import Comparison, Difference, Pair
 from .handovers import Handover
 from .held import ratio_with_error, with_error

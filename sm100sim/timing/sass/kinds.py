@@ -105,7 +105,7 @@ def anchor_kind(instruction: SassInstruction, before: SassInstruction | None) ->
 
 def conditional(instruction: SassInstruction) -> bool:
     """Whether a branch may also go on with the next instruction."""
-    if instruction.guard not in ("", "PT"):
+    if instruction.guarded:
         return True
     if instruction.opcode != "BRA":
         return False

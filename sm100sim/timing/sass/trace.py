@@ -143,7 +143,7 @@ class Matcher:
         for of, accesses in wanted.items():
             executed = []
             for instruction in self._accesses.get(of, ()):
-                guarded = self._kernel.instructions[instruction].guard not in ("", "PT")
+                guarded = self._kernel.instructions[instruction].guarded
                 places = np.flatnonzero(way.order == instruction).tolist()
                 executed.append([_Placed(p, int(passed[p]), guarded) for p in places])
             found |= _pairs(executed, accesses)

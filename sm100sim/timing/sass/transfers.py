@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from ...contract import forms
 from ...contract.codes import WINDOW_LOCAL, WINDOW_RANK_SHIFT, WINDOW_SHARED, CopyFlag, Space
-from ..records import Action, DynamicEvent, Place
+from ..records import SECTOR_BYTES, Action, DynamicEvent, Place
 from .steps import LOW, Step
 
-BANKS, BANK_BYTES, SECTOR = 32, 4, 32
+BANKS, BANK_BYTES = 32, 4
 PASS_BYTES = BANKS * BANK_BYTES
 Addresses = npt.NDArray[np.uint64]
 
@@ -40,7 +40,7 @@ def wavefronts(addresses: Addresses, lanes: int, width: int) -> int:
 
 def pieces(addresses: Addresses, width: int) -> tuple[int, ...]:
     """Return the 32-byte pieces of global memory that lanes touch, each with `width` bytes."""
-    first, last = addresses // SECTOR, (addresses + np.uint64(width - 1)) // SECTOR
+    first, last = addresses // SECTOR_BYTES, (addresses + np.uint64(width - 1)) // SECTOR_BYTES
     reach = int((last - first).max()) + 1
     spans = first[:, None] + np.arange(reach, dtype=np.uint64)
     return tuple(np.unique(spans[spans <= last[:, None]]).tolist())

@@ -137,7 +137,7 @@ class Walker:
             q += 1
         known = self._related.program.anchor_lines.get(kind, ())
         # Where registers do not suffice ptxas waits for products of its own accord.
-        may_skip = self._code[at].guard not in ("", "PT") or (kind in ADDED and line not in known)
+        may_skip = self._code[at].guarded or (kind in ADDED and line not in known)
         skip = self._to(at + 1, state, state.letter)
         if q == len(script) or script[q].kind != kind:
             if may_skip:

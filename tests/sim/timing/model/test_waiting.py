@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from sm100sim.timing.chips import Draw
@@ -11,7 +13,7 @@ from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
 from testing.clocked import Entry, Program, chip, op, run, single
 
 ALL = 0xFFFFFFFF
-H100 = chip("h100")
+H100, H200 = chip("h100"), chip("h200")
 BARRIER = Place(0, 64)
 Step = tuple[SassInstruction, DynamicEvent]
 
@@ -201,18 +203,48 @@ def test_who_only_arrives_does_not_wait() -> None:
     assert times.warps[1].end < 305
 
 
+MEET = (
+    (op("UCGABAR_ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
+    (op("UCGABAR_WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
+    op("NOP"),
+)
+
+
 def test_a_cluster_meets() -> None:
     """All warps that have not ended take part; a wait ends `cluster_latency` after the last."""
     draw = chip("h100", cluster_latency=200)
-    meet = (
-        (op("UCGABAR_ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
-        (op("UCGABAR_WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
-        op("NOP"),
-    )
-    program = Program().warp(0, *meet).warp(0, *[op("NOP", 15)] * 20, *meet, rank=1)
+    program = Program().warp(0, *MEET).warp(0, *[op("NOP", 15)] * 20, *MEET, rank=1)
     program.warp(1, op("NOP"))
     times = run(program, draw)
     assert [round(w.end) - 1 for w in times.warps[:2]] == pytest.approx([500, 500], abs=6)
+
+
+def test_arrivals_at_a_cluster_s_barrier_pass_one_after_the_other() -> None:
+    """An H200 takes 23.7 cycles longer of 12 warps a CTA than of one, 2.1 a warp."""
+    ends = []
+    for warps in (1, 12):
+        program = Program()
+        for rank, warp in product((0, 1), range(warps)):
+            program.warp(warp, *MEET, rank=rank)
+        ends.append(run(program, H200).cycles)
+    assert ends[1] - ends[0] == pytest.approx(23.7, abs=5)
+
+
+def test_a_barrier_of_the_gpu_waits_for_what_its_warp_asked() -> None:
+    """Stores and loads; that of the CTA does not, nor that of the system, which takes longer."""
+    asked = [DynamicEvent(Action.GLOBAL, ALL, sectors=4, detail=(name,)) for name in ("st", "ld")]
+    store, load = op("STG.E [R2.64], R0"), op("LDG.E R0, [R2.64]", write=0)
+    for access in ((), ((store, asked[0]),), ((load, asked[1]),)):
+        under_way = H200["global_latency"] if access else 0
+        for scope, alone, waits in (
+            ("ALL.CTA", "membar_cycles", False), ("ALL.GPU", "membar_gpu_cycles", True),
+            ("SC.GPU", "membar_gpu_cycles", True), ("ALL.SYS", "membar_sys_cycles", False),
+        ):  # fmt: skip
+            took = single(H200, *access, op(f"MEMBAR.{scope}"), op("NOP"))
+            assert took == pytest.approx(H200[alone] + under_way * waits, abs=24)
+    for code, alone in (("ERRBAR", "errbar_cycles"), ("CGAERRBAR", "")):
+        took = single(H200, op(code), op("NOP"))
+        assert took == pytest.approx(H200[alone] if alone else 0, abs=8)
 
 
 def test_clusters_on_the_same_sms_have_barriers_of_their_own() -> None:
