@@ -134,10 +134,12 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""
+        # Only mbarriers are another CTA's business, and a fence of their own releases those.
         if self.is_cluster:
-            pair.cluster_barrier()
-        else:
-            barriers.cta_barrier()
+            pair.cluster_arrive()
+        barriers.cta_barrier()
+        if self.is_cluster:
+            pair.cluster_wait()
 
     def set_registers(self, role: str) -> None:
         """Move the calling warp group to the register budget of ``role``."""
@@ -187,7 +189,9 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         """
         if cutlass.const_expr(self.is_pair):
             tmem.fence_before_thread_sync()
-        pair.cluster_barrier()
+        # A pair's memory is not read by the other CTA's threads, but by MMAs that have ended.
+        pair.cluster_arrive(release=not self.is_pair)
+        pair.cluster_wait()
         if cutlass.const_expr(self.is_pair):
             if warp == 1:
                 self.deallocate(ctx)

@@ -14,6 +14,18 @@ from ..work.pair import InPair
 
 
 @cute.jit
+def tell_leader(ctx: TmemContext, asked: Int32) -> None:
+    """Peer: when all warps of this CTA let ask for the ``asked``-th time, say so to the leader."""
+    answers = ctx.mbars.asks_next()
+    read = answers.plan.acquire_next(asked).mbar
+    with cute.arch.elect_one():
+        ctx.barriers.arrive(read)
+    answers.acquire_next(asked)
+    with cute.arch.elect_one():
+        ctx.barriers.arrive_at_leader(read, release=True)
+
+
+@cute.jit
 def ask_next(ctx: TmemContext, asked: Int32) -> None:
     """Ask for the ``asked``-th time; in a pair the leader asks for both, and each expects it."""
     answers, in_pair = ctx.mbars.asks_next(), isinstance(ctx, InPair)
@@ -21,6 +33,8 @@ def ask_next(ctx: TmemContext, asked: Int32) -> None:
     leads = ctx.rank == pair.LEADER if isinstance(ctx, InPair) else True
     if leads:
         answers.acquire_next(asked, of_pair=in_pair)
+    else:
+        tell_leader(ctx, asked)
     ctx.barriers.expect(arrived, ANSWER_BYTES)
     if leads:
         answer, barrier = ctx.smem.answer_smem(), ctx.barriers.address_of(arrived)

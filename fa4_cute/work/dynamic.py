@@ -37,7 +37,7 @@ def next_work(
 def let_ask(ctx: TmemContext) -> None:
     """Say that the warp has read the latest answer, so that the next one may be asked for."""
     with cute.arch.elect_one():
-        ctx.barriers.arrive_at_leader(ctx.mbars.reads_next().plan.release(), release=True)
+        ctx.barriers.arrive(ctx.mbars.reads_next().plan.release())
 
 
 def first_arrivals(ctx: TmemContext) -> int:
@@ -54,7 +54,7 @@ def let_ask_first(ctx: TmemContext) -> None:
     Arrivals of those roles themselves changed the code of their loops.
     """
     if ids.lane_index() < first_arrivals(ctx):
-        ctx.barriers.arrive_at_leader(ctx.mbars.reads_next().plan.release(), release=True)
+        ctx.barriers.arrive(ctx.mbars.reads_next().plan.release())
 
 
 @cute.jit

@@ -82,8 +82,18 @@ def commit_both(mbarrier: Int32) -> None:
     )
 
 
-def cluster_barrier() -> None:
-    """Wait for all threads of both CTAs, with release and acquire. Whole warps only."""
-    cute.arch.cluster_arrive(aligned=True)
+def cluster_arrive(*, release: bool = False) -> None:
+    """Tell the cluster's barrier that this thread is here. Whole warps only.
+
+    With ``release`` it orders this thread's accesses to memory before what follows in other CTAs,
+    which costs a memory barrier of the GPU's scope: 260 cycles on an H200
+    (``docs/timing_probes.md``, "Barriers of clusters, fences").
+    """
+    arrive = cute.arch.cluster_arrive if release else cute.arch.cluster_arrive_relaxed
+    arrive(aligned=True)
+
+
+def cluster_wait() -> None:
+    """Wait until all threads of the cluster have arrived."""
     cute.arch.cluster_wait()
 

@@ -179,9 +179,11 @@ LOST = {
     "wait until the answer was read": (RolePipeline, "acquire_next", "answer_empty"),
     "wait for the answer": (RolePipeline, "wait", "answer_full"),
     "expected bytes": (BarrierBlock, "expect", "answer_full"),
-    "word that it was read": (BarrierBlock, "arrive_at_leader", "answer_empty"),
+    "word that it was read": (BarrierBlock, "arrive", "answer_empty"),
 }
-"""What a fault in the passage of an answer leaves out: whose method, and on which barrier."""
+PASSED_ON = {"word of the peer": (BarrierBlock, "arrive_at_leader", "answer_empty")}
+"""What a fault in the passage of an answer leaves out: whose method, and on which barrier. The
+second is a pair's."""
 
 
 def except_on(mbar: int, whole: Any, method: str) -> Any:
@@ -200,7 +202,7 @@ def except_on(mbar: int, whole: Any, method: str) -> Any:
     ("lost", "case"),
     [
         *((lost, QUICK) for lost in LOST),
-        *also(*((lost, PAIR) for lost in LOST)),
+        *also(*((lost, PAIR) for lost in (*LOST, *PASSED_ON))),
     ],
     ids=str,
 )
@@ -208,7 +210,7 @@ def test_what_keeps_answers_apart_is_needed(
     lost: str, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The simulator finds a kernel without it: a race, a deadlock, or a fault."""
-    kind, method, name = LOST[lost]
+    kind, method, name = {**LOST, **PASSED_ON}[lost]
     spec = spec_of(case)
     (mbar,) = (each.index for each in spec.config.misc_mbars.specs if each.name == name)
     for each in (kind, *kind.__subclasses__()):

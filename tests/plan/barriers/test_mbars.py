@@ -52,7 +52,7 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
         answers, base = mbars.answers, mbars.answer_offset
         arrive(answers.producer(base).commit(), 1)
         warps = sum(role.num_warps for role in DYNAMIC_SCHEDULE.roles if not role.is_idle)
-        arrive(answers.consumer(base).release(), warps * ctas)
+        arrive(answers.consumer(base).release(), warps + (ctas > 1))
         assert answers.first_arrivals == warps - DYNAMIC_SCHEDULE["load"].num_warps
     if config.splitk_partitions > 1:
         # Every warp of both groups of every CTA arrives once here.
