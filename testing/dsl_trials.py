@@ -66,7 +66,9 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.softmax.rescale_decision": lambda a, b, f, g, p: _keep(
         *softmax.rescale_decision(f, g, f, ProbabilityPlan.of(DType.BF16))
     ),
-    "memory.clean.publish_to_tensor_cores": lambda a, b, f, g, p: clean.publish_to_tensor_cores(),
+    "memory.clean.publish_to_tensor_cores": lambda a, b, f, g, p: clean.publish_to_tensor_cores(
+        "cta"
+    ),
     "memory.matrices.chosen_bytes": lambda a, b, f, g, p: _keep(matrices.chosen_bytes(a, b, a)),
     "memory.gmem.load_i32": lambda a, b, f, g, p: _keep(gmem.load_i32(p)),
     "memory.gmem.load_f32": lambda a, b, f, g, p: _keep(gmem.load_f32(p)),
@@ -105,7 +107,8 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     ),
     "sync.pair.cluster_rank": lambda a, b, f, g, p: _keep(pair.cluster_rank()),
     "sync.pair.address_in": lambda a, b, f, g, p: _keep(pair.address_in(a, b)),
-    "sync.pair.cluster_barrier": lambda a, b, f, g, p: pair.cluster_barrier(),
+    "sync.pair.cluster_arrive": lambda a, b, f, g, p: pair.cluster_arrive(),
+    "sync.pair.cluster_wait": lambda a, b, f, g, p: pair.cluster_wait(),
 }
 """Calls with two integers, two floats and a global address; a value is returned as its store."""
 

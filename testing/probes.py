@@ -222,6 +222,7 @@ PROBES: Final[dict[str, Probe]] = {
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
     "pair-page": probe("ragged page16 function", 128, PAGED, MANY, **PAIR),
     "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, RING, **PAIR),
+    "pair-dynamic": probe("dynamic ragged causal", 128, MANY, SOME, **PAIR),
     "pair-persistent": probe("persistent ragged causal sink", 128, MANY, SOME, **PAIR),
     "d256": probe("causal", 256, *DENSE, *LONG, TURNED),
     "d256-ragged": probe("ragged causal sink", 256, MANY, SOME),

@@ -54,8 +54,9 @@ for these to be counted by rows."""
 def spec_of(kind: Kind, scheduler: str) -> BlackwellSpec:
     """Return the kernel of a kind, with a scheduler."""
     features = Features(
-        ragged_q=True, used_k=True, page_size=PAGE, scheduler=Scheduler[scheduler.upper()]
-    )
+        ragged_q=True, used_k=True, page_size=PAGE, scheduler=Scheduler[scheduler.upper()],
+        num_splits=1,
+    )  # fmt: skip
     dtype = "fp8_e4m3" if kind.dtype == "fp8" else kind.dtype
     problem = Problem(
         dtype, 1, COUNTED_KEYS, COUNTED_KEYS, GROUP, 1, kind.depth, kind.ov_depth, causal=True,

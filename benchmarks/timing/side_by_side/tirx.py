@@ -3,7 +3,7 @@
 ``SM100SIM_TIRX`` names the Python of an environment with PyPI's packages (and torch, which their
 module imports):
 
-    python -m venv F; F/bin/pip install apache-tvm==0.27.0 tirx-kernels==0.1.2 numpy torch
+    python -m venv F; F/bin/pip install apache-tvm==0.27.0 tirx-kernels==0.1.2 numpy torch pytest
 
 It writes CUDA source without a GPU, another for each length, number of heads and mask; nvcc makes
 PTX of it with the options that TVM gives. TIRx asks ptxas for a register usage level of its choice:

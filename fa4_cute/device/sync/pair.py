@@ -89,8 +89,10 @@ def cluster_arrive(*, release: bool = False) -> None:
     which costs a memory barrier of the GPU's scope: 260 cycles on an H200
     (``docs/timing_probes.md``, "Barriers of clusters, fences").
     """
-    arrive = cute.arch.cluster_arrive if release else cute.arch.cluster_arrive_relaxed
-    arrive(aligned=True)
+    if release:
+        cute.arch.cluster_arrive(aligned=True)
+    else:
+        cute.arch.cluster_arrive_relaxed(aligned=True)
 
 
 def cluster_wait() -> None:
