@@ -11,6 +11,7 @@ import torch
 from benchmarks.timing.judges.problems import (
     Attention,
     Bags,
+    Flagged,
     LayerNorm,
     Paged,
     Problem,
@@ -87,6 +88,8 @@ class Case:
         shape, drawn = self.shapes()[name], torch.Generator().manual_seed(2)
         if isinstance(self.problem, Bags):
             found = torch.randint(self.problem.rows, shape, generator=drawn)
+        elif isinstance(self.problem, Flagged):
+            found = torch.zeros(shape)
         elif name == "table":
             found = torch.randperm(shape[0] * shape[1], generator=drawn).view(shape)
         else:
@@ -102,8 +105,10 @@ TRITON_ATTENTION, TRITON_SOFTMAX = "Triton attention", "Triton softmax"
 TRITON_NORM, OURS, QUACK, FA4 = "Triton layer norm", "fa4_cute", "quack", "FA4"
 TRITON_TAPS, TRITON_BAGS = "Triton taps", "Triton bags"
 TRITON_LONG, TRITON_TURNED = "Triton softmax, in pieces", "Triton transposition"
-TRITON_WEIGHED = "Triton matrix times vector"
-LANES: Final = (TRITON_TAPS, TRITON_BAGS, TRITON_LONG, TRITON_TURNED, TRITON_WEIGHED)
+TRITON_WEIGHED, TRITON_FLAGGED = "Triton matrix times vector", "Triton sums with flags"
+LANES: Final = (
+    TRITON_TAPS, TRITON_BAGS, TRITON_LONG, TRITON_TURNED, TRITON_WEIGHED, TRITON_FLAGGED,
+)  # fmt: skip
 """Kernels of loads and arithmetic by lanes, whose loops have no barrier: judged apart."""
 ROWS: Final = (TRITON_SOFTMAX, TRITON_NORM, NORM)
 """Others without MMAs, which read each row once."""
@@ -201,6 +206,16 @@ def _pieces() -> Iterator[Case]:
     yield Case(TRITON_BAGS, Bags(256, 256, 16384, 20, 32), "2 warps", {"warps": 2})
 
 
+def _flags() -> Iterator[Case]:
+    """Fences behind a store, in a CTA an SM or four: each sum is counted with release."""
+    for ctas, columns, warps, scope in (
+        (132, 1024, 4, "gpu"), (132, 4096, 8, "gpu"), (132, 1024, 1, "gpu"), (528, 1024, 4, "gpu"),
+        (132, 1024, 4, "sys"), (132, 1024, 4, "cta"),
+    ):  # fmt: skip
+        problem, options = Flagged(64 * ctas, columns, 64), {"warps": warps, "scope": scope}
+        yield Case(TRITON_FLAGGED, problem, f"{warps} warps, scope {scope}", options)
+
+
 CASES: Final = (
     *_products(DENSE, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)), (CUBE, (128, 256, 1, 1)),
                (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1)),
@@ -208,6 +223,6 @@ CASES: Final = (
     *_products(PERSISTENT, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)),
                (CUBE, (128, 256, 1, 1)), (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1))),
     *_cutlass_attention(), *_triton_products(), *_triton_attention(), *_rows(), *_ours(), *_near(),
-    *_pieces(),
+    *_pieces(), *_flags(),
 )  # fmt: skip
 """All cases, in the order in which they are asked."""

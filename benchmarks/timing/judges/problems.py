@@ -177,6 +177,28 @@ class Bags:
 
 
 @dataclass(frozen=True)
+class Flagged:
+    """Sums of rows of x, of which a CTA makes `each`; one that is there is counted in `table`."""
+
+    rows: int
+    columns: int
+    each: int
+
+    @property
+    def name(self) -> str:
+        """Sizes."""
+        return f"{self.rows}x{self.columns}, {self.each} a CTA"
+
+    def shapes(self) -> Shapes:
+        """Shape by tensor."""
+        return {"x": (self.rows, self.columns), "table": (self.rows,), "out": (self.rows,)}
+
+    def expected(self, t: Tensors) -> torch.Tensor:
+        """What `out` has to be."""
+        return t["x"].float().sum(1)
+
+
+@dataclass(frozen=True)
 class Softmax:
     """Each row of x, exponentiated and divided by its sum."""
 
@@ -239,4 +261,4 @@ class Weighed(Softmax):
         return t["x"].float() @ t["weight"].float()
 
 
-Problem = Product | Attention | Softmax | Taps | Bags
+Problem = Product | Attention | Softmax | Taps | Bags | Flagged

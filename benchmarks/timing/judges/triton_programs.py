@@ -13,6 +13,7 @@ from benchmarks.timing.judges.cases import (
     POINTED,
     TRITON_ATTENTION,
     TRITON_BAGS,
+    TRITON_FLAGGED,
     TRITON_LONG,
     TRITON_NORM,
     TRITON_SOFTMAX,
@@ -21,7 +22,15 @@ from benchmarks.timing.judges.cases import (
     TRITON_WEIGHED,
     Case,
 )
-from benchmarks.timing.judges.problems import EPSILON, Attention, Bags, Product, Taps, Tensors
+from benchmarks.timing.judges.problems import (
+    EPSILON,
+    Attention,
+    Bags,
+    Flagged,
+    Product,
+    Taps,
+    Tensors,
+)
 
 STEP, SPAN, TOGETHER = 64, 1024, 8
 STRIP: tl.constexpr = tl.constexpr(64)
@@ -126,6 +135,16 @@ def bags(x, table, out, EACH: tl.constexpr, SIZE: tl.constexpr, WIDTH: tl.conste
 
 
 @triton.jit
+def flagged(x, table, out, EACH: tl.constexpr, WIDTH: tl.constexpr, SCOPE: tl.constexpr):
+    """EACH rows, one after the other; who sees a row's count sees its sum."""
+    columns = tl.arange(0, WIDTH)
+    for row in range(tl.program_id(0) * EACH, tl.program_id(0) * EACH + EACH):
+        total = tl.sum(tl.load(x + row * WIDTH + columns).to(tl.float32), 0)
+        tl.store(out + row, total.to(tl.float16))
+        tl.atomic_add(table + row, 1, sem="acq_rel", scope=SCOPE)
+
+
+@triton.jit
 def long_softmax(x, out, columns, WIDTH: tl.constexpr):
     """One row of x, WIDTH columns at a time, once for its sum and once for its results."""
     row = tl.program_id(0) * columns
@@ -225,6 +244,15 @@ def _bags(case: Case, t: Tensors) -> None:
     )  # fmt: skip
 
 
+def _flagged(case: Case, t: Tensors) -> None:
+    p = case.problem
+    assert isinstance(p, Flagged)
+    flagged[p.rows // p.each,](
+        t["x"], t["table"], t["out"], EACH=p.each, WIDTH=p.columns, SCOPE=case.options["scope"],
+        num_warps=case.options["warps"],
+    )  # fmt: skip
+
+
 def _long_softmax(case: Case, t: Tensors) -> None:
     rows, columns = t["x"].shape
     long_softmax[rows,](t["x"], t["out"], columns, WIDTH=SPAN, num_warps=case.options["warps"])
@@ -250,6 +278,6 @@ PROGRAMS = {
     COPIED: _product, POINTED: _product, TRITON_ATTENTION: _attention,
     TRITON_SOFTMAX: _softmax, TRITON_NORM: _layer_norm, TRITON_TAPS: _taps,
     TRITON_BAGS: _bags, TRITON_LONG: _long_softmax, TRITON_WEIGHED: _weighed,
-    TRITON_TURNED: _transposed,
+    TRITON_TURNED: _transposed, TRITON_FLAGGED: _flagged,
 }  # fmt: skip
 """Asks for a case's launch, by family."""
