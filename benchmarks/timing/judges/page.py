@@ -186,8 +186,10 @@ machine code turned as often as the PTX's. That, where warps of small CTAs lie (
 `sharing/h200_places.json`) and what is fresh where the L1 answers were put right; then ten more
 were predicted and measured. First predictions were kept in commits 15e4125f and f2785e7a. "Again"
 has the rules of now: lines that are drawn, not the one used longest ago, make room in the L1, and
-it is asked for a line a cycle. What a profile says of the model's own error is, of kernels without
-MMAs, that of the first predictions of these and of those that read each row once (above)."""
+it is asked for a line a cycle. A third round, b2bfddae, asked what fences take in a kernel: sums of
+rows, each counted with release, by scope. What a profile says of the model's own error is, of
+kernels without MMAs, that of the first predictions of these and of those that read each row once
+(above)."""
 OF_LANES_WHY: Final = """
 * **Rows in pieces** (-16 to -30 %): a row is read twice, and the 20 to 70 MB that all SMs hold in
   between do not stay in the L2, which loses nothing in the machine. Of the L1, which they fill, the
@@ -198,6 +200,16 @@ OF_LANES_WHY: Final = """
 * **Transposition**: 128 lanes each read a line of their own and come back for its other columns.
   With the line used longest ago making room the machine took 15 and 19 % longer than the chip, with
   drawn ones it has nearly the chip's shares and takes 22 and 21 % less.
+* **Sums with flags** (-16 to -31 %). What the fences take is right: a row whose count has the
+  GPU's scope takes 555 cycles longer than one with the CTA's, 488 in the machine, with the system's
+  1,144, 1,149. The row itself is not: 1,928 cycles with the CTA's scope, 1,417 in the machine,
+  which waits for memory 395 cycles longer than for the L2. **Found**: that is one SM's wait for a
+  lone line. All SMs that ask at once for rows of their own wait 799 cycles longer for 4 KB and
+  1,077 to 1,163 for 16 to 48, one that is alone 226, 433 and 712 to 776
+  (`sharing/h200_lanes.json`, copies by lanes). No rule yet: launches that keep memory busy are held
+  to its bytes a cycle, and these would count the same twice.
+* **The L2 behind rows in pieces**, counted (ncu): of the second reads 48, 68 and 100 % come from
+  memory again where CTAs hold 35, 35 and 69 MB; matrix times vector reads memory once, as said.
 * **Bags** (-6 to +23 %) look rows up in a table that comes from memory, a piece of 32 bytes at a
   time; a chip brings 64 (not in the machine). **Taps** of few warps (+16 %) are at its rate."""
 

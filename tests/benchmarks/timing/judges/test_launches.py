@@ -93,7 +93,7 @@ from dataclasses import replace
 from benchmarks.timing.judges import launches as l
 from benchmarks.timing.judges.cases import CASES, INTEGERS, WRITTEN
 from benchmarks.timing.judges.problems import (
-    Bags, LayerNorm, Product, Softmax, Taps, Transposed, Weighed,
+    Bags, Flagged, LayerNorm, Product, Softmax, Taps, Transposed, Weighed,
 )
 from sm100sim.triton import activate
 from benchmarks.timing.judges.triton_programs import PROGRAMS
@@ -104,6 +104,7 @@ small = {
     "Triton taps": Taps(2, 1024, 8), "Triton bags": Bags(16, 128, 4, 5, 2),
     "Triton softmax, in pieces": Softmax(2, 2048), "Triton transposition": Transposed(128, 64),
     "Triton matrix times vector": Weighed(8, 2048),
+    "Triton sums with flags": Flagged(4, 1024, 2),
 }
 for case in CASES:
     if case.family in PROGRAMS and case.family not in found and case.family != "Triton attention":
@@ -127,7 +128,7 @@ def test_triton_programs_are_right() -> None:
         env={**os.environ, "CUTE_DSL_ARCH": "sm_90a"},
     )  # fmt: skip
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 9
+    assert len(found) == 10
     assert all(error < 2e-3 for error in found.values()), found
 
 
