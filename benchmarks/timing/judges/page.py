@@ -203,11 +203,10 @@ OF_LANES_WHY: Final = """
 * **Sums with flags** (-16 to -31 %). What the fences take is right: a row whose count has the
   GPU's scope takes 555 cycles longer than one with the CTA's, 488 in the machine, with the system's
   1,144, 1,149. The row itself is not: 1,928 cycles with the CTA's scope, 1,417 in the machine,
-  which waits for memory 395 cycles longer than for the L2. **Found**: that is one SM's wait for a
-  lone line. All SMs that ask at once for rows of their own wait 799 cycles longer for 4 KB and
-  1,077 to 1,163 for 16 to 48, one that is alone 226, 433 and 712 to 776
-  (`sharing/h200_lanes.json`, copies by lanes). No rule yet: launches that keep memory busy are held
-  to its bytes a cycle, and these would count the same twice.
+  which waits for memory 395 cycles longer than for the L2. Asked since: with 2 KB a CTA, all SMs
+  side by side wait 459 cycles longer, one 146 (`sharing/h200_lanes.json`, loads of 16 bytes). So
+  some 450 of a row's 511 are **not found**; its rows lie 128 KB apart from CTA to CTA, where those
+  of the question are neighbours.
 * **The L2 behind rows in pieces**, counted (ncu): of the second reads 48, 68 and 100 % come from
   memory again where CTAs hold 35, 35 and 69 MB; matrix times vector reads memory once, as said.
 * **Bags** (-6 to +23 %) look rows up in a table that comes from memory, a piece of 32 bytes at a

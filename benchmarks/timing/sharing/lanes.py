@@ -55,12 +55,13 @@ QUESTIONS: Final = (
 
 @dataclass(frozen=True)
 class Copied:
-    """Lanes copy rows of 128 bytes, 16 bytes each, and wait for all of a step.
+    """Lanes copy or load rows of 128 bytes, 16 bytes each, and wait for all of a step.
 
     Attributes:
         threads: of a CTA. copies: of a lane in a step. ctas: one an SM.
         sharers: CTAs in a row that copy the same.
         fresh: rows are in no cache; else they are those of the steps before.
+        loaded: to registers, past the L1, and not copied to shared memory.
     """
 
     threads: int
@@ -69,11 +70,13 @@ class Copied:
     sharers: int = 1
     fresh: bool = False
     steps: int = 16
+    loaded: bool = False
 
     @property
     def name(self) -> str:
         """Unique."""
-        text = f"{self.copies} copies of 16 bytes by {self.threads} lanes of {self.ctas} CTAs, "
+        what = "loads" if self.loaded else "copies"
+        text = f"{self.copies} {what} of 16 bytes by {self.threads} lanes of {self.ctas} CTAs, "
         text += f"{self.sharers} of them the same"
         return text + (", from memory" if self.fresh else ", from the L2")
 
@@ -90,18 +93,30 @@ class Copied:
         onward = groups * self.size * self.fresh
         each = self.threads * BYTES
         copies = "".join(
-            f"cp.async.cg.shared.global [%r3+{k * each}], [%rd4+{k * each}], {BYTES}; "
+            f"ld.relaxed.gpu.global.v2.b64 {{%y{k}, %z{k}}}, [%rd4+{k * each}]; "
+            if self.loaded
+            else f"cp.async.cg.shared.global [%r3+{k * each}], [%rd4+{k * each}], {BYTES}; "
             for k in range(self.copies)
         )
+        awaited, registers = "cp.async.wait_all; ", ""
+        if self.loaded:  # the next addresses and the answer depend on what comes; %n0 is 0
+            registers = f".reg .b64 %y<{self.copies}>; .reg .b64 %z<{self.copies}>; "
+            every = "".join(
+                f"or.b64 %rd5, %rd5, %y{k}; or.b64 %rd5, %rd5, %z{k}; " for k in range(self.copies)
+            )
+            awaited = (
+                f"mov.b64 %rd5, 0; {every} cvt.u32.u64 %r57, %rd5; and.b32 %r57, %r57, %n0; "
+                "cvt.u64.u32 %rd5, %r57; add.s64 %rd4, %rd4, %rd5; add.u32 %r54, %r54, %r57; "
+            )
         body = (
-            BASE + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0; shl.b32 %r3, %r0, 4;"
+            BASE + registers + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0; shl.b32 %r3, %r0, 4;"
             "cvt.u64.u32 %rd6, %r3; add.u32 %r3, %r3, %r1; add.u32 %r3, %r3, 1024;"
             f"div.u32 %r10, %r62, {self.sharers}; mul.wide.u32 %rd4, %r10, {self.size};"
             "add.s64 %rd4, %rd4, %p1; add.s64 %rd4, %rd4, %rd6;"
             f"mul.wide.u32 %rd62, %r62, {8 * ROUNDS}; add.s64 %rd62, %rd62, %p0;"
             "setp.ne.u32 %q3, %r0, 0; ROUND: bar.sync 0; mov.u32 %r50, %clock; mov.u32 %r54, 0;"
             "mov.u32 %r31, 0; TURN: mov.u32 %r53, %clock; "
-            f"{copies} mov.u32 %r55, %clock; cp.async.wait_all; bar.sync 0;"
+            f"{copies} mov.u32 %r55, %clock; {awaited} bar.sync 0;"
             "sub.u32 %r56, %r55, %r53; add.u32 %r54, %r54, %r56;"
             f"add.s64 %rd4, %rd4, {onward}; add.u32 %r31, %r31, 1;"
             f"setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; mov.u32 %r51, %clock;"
@@ -112,7 +127,7 @@ class Copied:
         return Case(
             name=self.name, family="timing", body=body,
             outputs=(np.zeros(2 * ROUNDS * self.ctas, np.uint32), data), grid=self.ctas,
-            block=self.threads, smem=1024 + self.size, shared=SMEM,
+            numbers=(0,), block=self.threads, smem=1024 + self.size, shared=SMEM,
             directives=f".maxntid {self.threads}",
         )  # fmt: skip
 
@@ -172,6 +187,15 @@ class Chased:
         return {"name": self.name, "rounds": (found[1:] / self.steps).round(1).tolist()}
 
 
+LOADED: Final = tuple(
+    Copied(threads, copies, ctas, sharers, fresh, loaded=True)
+    for (threads, copies), (ctas, sharers), fresh in product(
+        ((32, 1), (128, 1), (128, 2), (128, 8), (256, 8)),
+        ((1, 1), (12, 1), (SMS, 1), (SMS, 16), (SMS, SMS)), (False, True))
+)  # fmt: skip
+"""Rows that lanes load, of one SM, a few, and all; own ones, and such as several share."""
+
+
 def questions() -> tuple[Copied | Chased, ...]:
     """Copies and loads that are asked for."""
     return (
@@ -180,4 +204,5 @@ def questions() -> tuple[Copied | Chased, ...]:
           for (threads, copies), (ctas, sharers), fresh in product(
               ((128, 16), (256, 8), (256, 12), (128, 8), (128, 2)),
               ((1, 1), (SMS, 1), (SMS, 4), (SMS, 16), (SMS, SMS)), (False, True))),
+        *LOADED,
     )  # fmt: skip

@@ -21,7 +21,8 @@ SAID = {entry["name"]: entry for entry in KEPT["answers"]}
 
 @pytest.mark.parametrize(
     "asked",
-    [Copied(128, 2, 2, fresh=True, steps=2), Copied(64, 4, 2, 2, steps=2), Chased(128, True, 4),
+    [Copied(128, 2, 2, fresh=True, steps=2), Copied(64, 4, 2, 2, steps=2),
+     Copied(128, 2, 2, fresh=True, steps=2, loaded=True), Chased(128, True, 4),
      Chased(4096, False, 4)],
     ids=lambda q: q.name,
 )  # fmt: skip
