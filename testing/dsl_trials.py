@@ -66,9 +66,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.softmax.rescale_decision": lambda a, b, f, g, p: _keep(
         *softmax.rescale_decision(f, g, f, ProbabilityPlan.of(DType.BF16))
     ),
-    "memory.clean.publish_to_tensor_cores": lambda a, b, f, g, p: clean.publish_to_tensor_cores(
-        "cta"
-    ),
+    "memory.clean.publish_to_tensor_cores": lambda a, b, f, g, p: clean.publish_to_tensor_cores(),
     "memory.matrices.chosen_bytes": lambda a, b, f, g, p: _keep(matrices.chosen_bytes(a, b, a)),
     "memory.gmem.load_i32": lambda a, b, f, g, p: _keep(gmem.load_i32(p)),
     "memory.gmem.load_f32": lambda a, b, f, g, p: _keep(gmem.load_f32(p)),

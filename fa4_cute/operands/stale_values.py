@@ -50,13 +50,12 @@ def clean_values(
     """
     if cutlass.const_expr(ctx.spec.variant.partial_values):
         config, num_rows = ctx.spec.config, ctx.spec.key_rows
-        space = "cta" if config.cta_group() == 1 else "cluster"
         valid = rows_with_keys(ctx, tile, first_row)
         if valid < num_rows:
             first = DEVICE.maximum(valid, 0)
             for chunk in chunks:
-                clean.zero_rows(chunk, first, num_rows, config.value_swizzle.bytes, space)
-            clean.publish_to_tensor_cores(space)
+                clean.zero_rows(chunk, first, num_rows, config.value_swizzle.bytes)
+            clean.publish_to_tensor_cores()
 
 
 @cute.jit
@@ -78,6 +77,6 @@ def clean_values_together(
         if valid < num_rows:
             if warp_index() - first_warp < len(slot_chunks(ctx, slot)):
                 chunk = slot + (warp_index() - first_warp) * (num_rows * span)
-                clean.zero_rows(chunk, DEVICE.maximum(valid, 0), num_rows, span, "cta")
-                clean.publish_to_tensor_cores("cta")
+                clean.zero_rows(chunk, DEVICE.maximum(valid, 0), num_rows, span)
+                clean.publish_to_tensor_cores()
             meet()

@@ -227,9 +227,8 @@ def clean_spare_rows(ctx: SM90Context) -> None:
         chunk_bytes = num_rows * config.swizzle_mode.bytes
         if warp < config.q_tile_bytes // chunk_bytes:
             chunk = ctx.smem.q_tile_smem(consumer) + warp * chunk_bytes
-            first, row_bytes = Int32(config.q_rows), config.swizzle_mode.bytes
-            zero_rows(chunk, first, num_rows, row_bytes, "cta")
-            publish_to_tensor_cores("cta")
+            zero_rows(chunk, Int32(config.q_rows), num_rows, config.swizzle_mode.bytes)
+            publish_to_tensor_cores()
         barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
 
 

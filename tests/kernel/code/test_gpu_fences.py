@@ -13,6 +13,7 @@ import pytest
 from fa4_cute.host.compile.cache import compiled
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from testing.kernels import KERNELS
 
 COSTLY = re.compile(
@@ -36,8 +37,10 @@ def expected(name: str) -> set[str]:
     in_pair = config.cta_group() == 2
     if not in_pair and spec.cluster_size > 1:
         needs |= {ARRIVAL, BARRIER}  # partial O of all CTAs, which any may still read at the end
-    if in_pair and variant.partial_values:
-        needs |= {FENCE}  # zeros in the peer's part of V
+    if variant.partial_values:
+        needs |= {FENCE}  # zeros past the last key, in a pair in the peer's part of V, too
+    if isinstance(spec, SM90Spec) and spec.config.q_rows < spec.query_rows:
+        needs |= {FENCE}  # zeros in the place of queries that are not there
     if in_pair and variant.is_dynamic:
         needs |= {ARRIVAL}  # answers that were read
     if isinstance(spec, Depth512Spec) and not spec.config.p_in_tmem:

@@ -43,9 +43,8 @@ CASES = (
 SCHEDULES: tuple[dict[str, Any], ...] = (
     {"mode": "late"}, *({"mode": "random", "seed": seed} for seed in range(4)),
 )  # fmt: skip
-TOGETHER = (
-    r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait;"
-)
+BEGIN = r"barrier\.cluster\.arrive\.relaxed\.aligned;(\s*bar\.sync\s+0;\s*)barrier\.cluster\.wait;"
+LEAVE = r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait;"
 WAIT = (
     r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:\s*mbarrier\.try_wait\.parity\.acquire\.cluster"
     r".*?PHASE_DONE:\s*\}"
@@ -67,7 +66,7 @@ def only(pattern: str, which: int, text: str = "") -> Rewrite:
 
     def rewrite(ptx: str) -> str:
         found = list(re.finditer(pattern, ptx, re.DOTALL))
-        assert len(found) == 2, "one for each warp group, or first and last"
+        assert len(found) == 2, "one for each warp group"
         match = found[which]
         return ptx[: match.start()] + text + ptx[match.end() :]
 
@@ -86,8 +85,16 @@ def each(pattern: str, text: str = "") -> Rewrite:
 
 
 FAULTS: dict[str, tuple[Rewrite, str]] = {
-    "no cluster barrier at the start": (only(TOGETHER, 0), "stopped"),
-    "no cluster barrier at the end": (only(TOGETHER, 1), "cta-exits-early|has exited"),
+    "no cluster barrier at the start": (each(BEGIN, r"\1"), "mbarrier-init-unordered"),
+    "no CTA's barrier at the start": (
+        each(BEGIN, "barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait;"),
+        "race",
+    ),
+    "no cluster barrier at the end": (each(LEAVE), "cta-exits-early|has exited"),
+    "a cluster barrier at the end that orders nothing": (
+        each(LEAVE, "barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait;"),
+        "cta-exits-early",
+    ),
     "group 0 does not wait": (only(WAIT, 0), "race-shared"),
     "group 1 does not wait": (only(WAIT, 1), "race-shared"),
     "the wait is for the phase before": (
@@ -125,9 +132,7 @@ FAULTS: dict[str, tuple[Rewrite, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "options", [SCHEDULES[1], *also(SCHEDULES[2])], ids=str
-)
+@pytest.mark.parametrize("options", [SCHEDULES[1], *also(SCHEDULES[2])], ids=str)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_noticed(fault: str, options: dict[str, Any]) -> None:
     rewrite, expected = FAULTS[fault]
@@ -159,7 +164,7 @@ def test_facts_of_the_text(size: int) -> None:
     assert len(published) == groups
     # One address per CTA and group, and the one of the arrival.
     assert ptx.count("mapa.shared::cluster.u32") == groups * (size + 1)
-    assert len(re.findall(TOGETHER, ptx)) == 2
+    assert len(re.findall(BEGIN, ptx)) == len(re.findall(LEAVE, ptx)) == 1
 
 
 def test_other_kernels_reach_into_no_other_cta() -> None:

@@ -135,7 +135,7 @@ STATEMENTS = {
         r"bar\.sync\s+\d+, \d+;",
         r"bar\.sync\s+%r\d+, 64;",
         r"cp\.async\.bulk\.wait_group\.read\s+0;",
-        r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait;",
+        r"barrier\.cluster\.arrive\.relaxed\.aligned;\s*barrier\.cluster\.wait;",
         r"tcgen05\.dealloc[^;]*;",
     ),
 }
