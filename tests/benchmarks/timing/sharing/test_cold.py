@@ -91,7 +91,7 @@ def test_the_chips_latency_of_copies_from_memory_is_what_an_sm_alone_waits() -> 
     for who in ("16 in a row the same", "132 in a row the same"):
         for work in ("", ", 1000 cycles of work"):
             assert known.value <= longer(who, work) <= known.high
-    lanes = [e["step"][0] for e in waits("lanes").values() if "bytes a cycle" in e]
+    lanes = [e["step"][0] for name, e in waits("lanes").items() if " copies of " in name]
     assert len(lanes) == 50
 
 
