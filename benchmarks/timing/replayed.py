@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -35,7 +35,22 @@ WARM: Final = {"icache_next": 0.0, "icache_jump": 0.0}
 """The GPU's first round, which fetches code, does not count."""
 
 
-def trace_of(question: Question, count: int) -> ClusterTrace:
+class Asked(Protocol):
+    """A micro-kernel of two lengths."""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Its steps."""
+
+    @property
+    def grid(self) -> int:
+        """CTAs."""
+
+    def case(self, count: int) -> Case:
+        """The micro-kernel with `count` steps."""
+
+
+def trace_of(question: Asked, count: int) -> ClusterTrace:
     """What the first CTA of a micro-kernel executes.
 
     Raises:
@@ -51,14 +66,14 @@ def trace_of_case(case: Case) -> ClusterTrace:
     return traced(compiled(case.text(TARGET), TARGET, "k"), launches[0]).traces[0]
 
 
-def draw_for(question: Question, chip: str = CHIP) -> Draw:
+def draw_for(question: Asked, chip: str = CHIP) -> Draw:
     """The chip's values; a CTA that is alone has its port to the L2 to itself."""
     draw = load_chip(chip).draw()
     pressure = {"l2_pressure": float(question.grid > 1)}
     return replace(draw, values={**draw.values, **WARM, **pressure})
 
 
-def cycles_of_one(question: Question, draw: Draw) -> float:
+def cycles_of_one(question: Asked, draw: Draw) -> float:
     """Cycles of one step: the difference of two lengths, over all rounds."""
     short, long = (run_cluster(trace_of(question, count), draw).cycles for count in question.counts)
     return (long - short) / ROUNDS / (question.counts[1] - question.counts[0])

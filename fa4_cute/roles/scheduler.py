@@ -9,7 +9,7 @@ from cutlass import Int32, cute
 from ..device.sync import launch_control, pair
 from ..plan.barriers.answers import ANSWER_BYTES
 from ..work.context import TmemContext
-from ..work.dynamic import let_ask_first, next_work
+from ..work.dynamic import let_ask, let_ask_first, next_work
 from ..work.pair import InPair
 
 
@@ -17,12 +17,10 @@ from ..work.pair import InPair
 def tell_leader(ctx: TmemContext, asked: Int32) -> None:
     """Peer: when all warps of this CTA let ask for the ``asked``-th time, say so to the leader."""
     answers = ctx.mbars.asks_next()
-    read = answers.plan.acquire_next(asked).mbar
-    with cute.arch.elect_one():
-        ctx.barriers.arrive(read)
+    let_ask(ctx)  # in the place of the peer's, which the leader waits for
     answers.acquire_next(asked)
     with cute.arch.elect_one():
-        ctx.barriers.arrive_at_leader(read, release=True)
+        ctx.barriers.arrive_at_leader(answers.plan.acquire_next(asked).mbar, release=True)
 
 
 @cute.jit

@@ -170,6 +170,12 @@ class Order:
     ahead: int = 0
     ctas: int = SMS
     kind: str = "stores"
+    counts: tuple[int, int] = COUNTS
+
+    @property
+    def grid(self) -> int:
+        """CTAs: one an SM, in whole clusters."""
+        return self.ctas // self.cluster * self.cluster
 
     @property
     def name(self) -> str:
@@ -182,7 +188,7 @@ class Order:
 
     def case(self, count: int) -> Case:
         """The micro-kernel with `count` steps; its output is cycles by round, CTA and thread."""
-        grid, threads = self.ctas // self.cluster * self.cluster, 32 * self.warps
+        grid, threads = self.grid, 32 * self.warps
         ahead = "".join(
             AHEAD[self.kind].format(k=k, global_=4096 * k, shared=4 * threads * k)
             for k in range(self.ahead)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.timing.questions import ROUNDS
-from benchmarks.timing.replayed import WARM, trace_of_case
+from benchmarks.timing.replayed import cycles_of_one, draw_for
 from benchmarks.timing.sharing.pairs import (
     AHEAD,
     BARRIERS,
@@ -20,8 +20,6 @@ from benchmarks.timing.sharing.pairs import (
     Order,
     order_table,
 )
-from sm100sim.timing.chips import load_chip
-from sm100sim.timing.model import run_cluster
 from testing.hardware.simulate import simulate
 
 RECORD = Path("benchmarks/timing/sharing/h200_orders.json")
@@ -91,10 +89,5 @@ SURE = (
 def test_the_machine_answers_as_the_chip(order: Order) -> None:
     """Alone within 6 %; behind what is under way 9 %: that takes a chip 217 to 301 cycles."""
     said = {entry["name"]: entry["one"] for entry in json.loads(RECORD.read_text())["answers"]}
-    draw = load_chip("h200").draw()
-    pressure = {"l2_pressure": float(order.ctas > 1)}
-    draw = replace(draw, values={**draw.values, **WARM, **pressure})
-    alone = replace(order, ctas=order.cluster)
-    short, long = (run_cluster(trace_of_case(alone.case(n)), draw).cycles for n in COUNTS)
-    took = (long - short) / ROUNDS / (COUNTS[1] - COUNTS[0])
+    took = cycles_of_one(replace(order, ctas=order.cluster), draw_for(order))
     assert took == pytest.approx(said[order.name], rel=0.09 if order.ahead else 0.06)
