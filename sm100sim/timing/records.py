@@ -169,6 +169,8 @@ class DynamicEvent:
             MMA that of D.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
         fresh: share of the bytes that come from memory, or go there, and not only to the L2.
+        late: of a load, by how many deviations memory answers the last of its chunks later than it
+            does on average.
     """
 
     kind: Action
@@ -184,6 +186,7 @@ class DynamicEvent:
     address: int = 0
     detail: tuple[str, ...] = ()
     fresh: float = 0
+    late: float = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from benchmarks.timing.judges.problems import (
     Attention,
     Bags,
     Flagged,
+    Hops,
     LayerNorm,
     Paged,
     Problem,
@@ -88,6 +89,10 @@ class Case:
         shape, drawn = self.shapes()[name], torch.Generator().manual_seed(2)
         if isinstance(self.problem, Bags):
             found = torch.randint(self.problem.rows, shape, generator=drawn)
+        elif isinstance(self.problem, Hops):
+            ways = self.problem.ways(drawn)
+            found = torch.empty(shape)
+            found[ways.ravel()] = ways.roll(-1, 1).ravel().float()
         elif isinstance(self.problem, Flagged):
             found = torch.zeros(shape)
         elif name == "table":
@@ -106,8 +111,10 @@ TRITON_NORM, OURS, QUACK, FA4 = "Triton layer norm", "fa4_cute", "quack", "FA4"
 TRITON_TAPS, TRITON_BAGS = "Triton taps", "Triton bags"
 TRITON_LONG, TRITON_TURNED = "Triton softmax, in pieces", "Triton transposition"
 TRITON_WEIGHED, TRITON_FLAGGED = "Triton matrix times vector", "Triton sums with flags"
+TRITON_SUMS, TRITON_HOPS = "Triton sums, row by row", "Triton sums of rows that rows name"
 LANES: Final = (
     TRITON_TAPS, TRITON_BAGS, TRITON_LONG, TRITON_TURNED, TRITON_WEIGHED, TRITON_FLAGGED,
+    TRITON_SUMS, TRITON_HOPS,
 )  # fmt: skip
 """Kernels of loads and arithmetic by lanes, whose loops have no barrier: judged apart."""
 ROWS: Final = (TRITON_SOFTMAX, TRITON_NORM, NORM)
@@ -216,6 +223,16 @@ def _flags() -> Iterator[Case]:
         yield Case(TRITON_FLAGGED, problem, f"{warps} warps, scope {scope}", options)
 
 
+def _awaited() -> Iterator[Case]:
+    """Rows from memory that a CTA waits for one by one, those that come next or any."""
+    for ctas, columns, warps in ((132, 512, 1), (132, 2048, 4), (132, 8192, 8), (264, 2048, 2)):
+        problem, options = Flagged(32 * ctas, columns, 32), {"warps": warps, "scope": ""}
+        yield Case(TRITON_SUMS, problem, f"{warps} warps", options)
+    for ctas, columns, warps in ((132, 512, 1), (132, 1024, 4), (132, 4096, 4), (264, 2048, 4)):
+        options = {"warps": warps}
+        yield Case(TRITON_HOPS, Hops(64 * ctas, columns, 64), f"{warps} warps", options)
+
+
 CASES: Final = (
     *_products(DENSE, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)), (CUBE, (128, 256, 1, 1)),
                (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1)),
@@ -223,6 +240,6 @@ CASES: Final = (
     *_products(PERSISTENT, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)),
                (CUBE, (128, 256, 1, 1)), (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1))),
     *_cutlass_attention(), *_triton_products(), *_triton_attention(), *_rows(), *_ours(), *_near(),
-    *_pieces(), *_flags(),
+    *_pieces(), *_flags(), *_awaited(),
 )  # fmt: skip
 """All cases, in the order in which they are asked."""

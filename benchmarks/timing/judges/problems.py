@@ -199,6 +199,31 @@ class Flagged:
 
 
 @dataclass(frozen=True)
+class Hops(Flagged):
+    """Sums of `each` rows of x by CTA; in `table` a row names the next one, which lies anywhere."""
+
+    def shapes(self) -> Shapes:
+        """Shape by tensor."""
+        return {**super().shapes(), "out": (self.rows // self.each,)}
+
+    def ways(self, drawn: torch.Generator) -> torch.Tensor:
+        """Rows by CTA, one after the other; the first one's number is the CTA's."""
+        ctas = self.rows // self.each
+        others = torch.randperm(self.rows - ctas, generator=drawn) + ctas
+        return torch.cat([torch.arange(ctas)[:, None], others.view(ctas, -1)], 1)
+
+    def expected(self, t: Tensors) -> torch.Tensor:
+        """What `out` has to be."""
+        sums, table = t["x"].float().sum(1), t["table"].long()
+        rows = torch.arange(self.rows // self.each, device=table.device)
+        found = torch.zeros_like(sums[rows])
+        for _ in range(self.each):
+            found += sums[rows]
+            rows = table[rows]
+        return found
+
+
+@dataclass(frozen=True)
 class Softmax:
     """Each row of x, exponentiated and divided by its sum."""
 

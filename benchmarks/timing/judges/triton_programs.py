@@ -14,9 +14,11 @@ from benchmarks.timing.judges.cases import (
     TRITON_ATTENTION,
     TRITON_BAGS,
     TRITON_FLAGGED,
+    TRITON_HOPS,
     TRITON_LONG,
     TRITON_NORM,
     TRITON_SOFTMAX,
+    TRITON_SUMS,
     TRITON_TAPS,
     TRITON_TURNED,
     TRITON_WEIGHED,
@@ -27,6 +29,7 @@ from benchmarks.timing.judges.problems import (
     Attention,
     Bags,
     Flagged,
+    Hops,
     Product,
     Taps,
     Tensors,
@@ -136,12 +139,25 @@ def bags(x, table, out, EACH: tl.constexpr, SIZE: tl.constexpr, WIDTH: tl.conste
 
 @triton.jit
 def flagged(x, table, out, EACH: tl.constexpr, WIDTH: tl.constexpr, SCOPE: tl.constexpr):
-    """EACH rows, one after the other; who sees a row's count sees its sum."""
+    """EACH rows, one after the other; who sees a row's count, if SCOPE has one, sees its sum."""
     columns = tl.arange(0, WIDTH)
     for row in range(tl.program_id(0) * EACH, tl.program_id(0) * EACH + EACH):
         total = tl.sum(tl.load(x + row * WIDTH + columns).to(tl.float32), 0)
         tl.store(out + row, total.to(tl.float16))
-        tl.atomic_add(table + row, 1, sem="acq_rel", scope=SCOPE)
+        if SCOPE != "":
+            tl.atomic_add(table + row, 1, sem="acq_rel", scope=SCOPE)
+
+
+@triton.jit
+def hops(x, table, out, EACH: tl.constexpr, WIDTH: tl.constexpr):
+    """EACH rows, each of which names the next."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, WIDTH)
+    total = 0.0
+    for _ in range(EACH):
+        total += tl.sum(tl.load(x + row * WIDTH + columns).to(tl.float32), 0)
+        row = tl.load(table + row)
+    tl.store(out + tl.program_id(0), total)
 
 
 @triton.jit
@@ -253,6 +269,14 @@ def _flagged(case: Case, t: Tensors) -> None:
     )  # fmt: skip
 
 
+def _hops(case: Case, t: Tensors) -> None:
+    p = case.problem
+    assert isinstance(p, Hops)
+    hops[p.rows // p.each,](
+        t["x"], t["table"], t["out"], EACH=p.each, WIDTH=p.columns, num_warps=case.options["warps"]
+    )
+
+
 def _long_softmax(case: Case, t: Tensors) -> None:
     rows, columns = t["x"].shape
     long_softmax[rows,](t["x"], t["out"], columns, WIDTH=SPAN, num_warps=case.options["warps"])
@@ -279,5 +303,6 @@ PROGRAMS = {
     TRITON_SOFTMAX: _softmax, TRITON_NORM: _layer_norm, TRITON_TAPS: _taps,
     TRITON_BAGS: _bags, TRITON_LONG: _long_softmax, TRITON_WEIGHED: _weighed,
     TRITON_TURNED: _transposed, TRITON_FLAGGED: _flagged,
+    TRITON_SUMS: _flagged, TRITON_HOPS: _hops,
 }  # fmt: skip
 """Asks for a case's launch, by family."""

@@ -2,7 +2,7 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept, places or orders;
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept, places, orders or rows;
 then the questions of that one and no others.
 """
 
@@ -19,7 +19,17 @@ import numpy as np
 from benchmarks.timing import kept
 from benchmarks.timing.micro import answer, answered
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing import accesses, behind, cold, exchange, lanes, skews, starts, tiles
+from benchmarks.timing.sharing import (
+    accesses,
+    behind,
+    cold,
+    exchange,
+    lanes,
+    rows,
+    skews,
+    starts,
+    tiles,
+)
 from benchmarks.timing.sharing.operands import (
     SLOTS,
     WORDS,
@@ -175,9 +185,18 @@ def of_orders(device: Device) -> Iterator[dict[str, Any]]:
     yield from answered(ORDERED, device.run, Order.ask)
 
 
+def of_rows(device: Device) -> Iterator[dict[str, Any]]:
+    """Rows of memory, by where those of CTAs lie."""
+    place = evicting(device)
+    for asked in rows.questions():
+        device.cu.cuMemsetD8(place, 1, EVICTING)
+        yield asked.answer(device.run(asked.case())[0])
+
+
 ANSWERS = {
     "cold": from_memory, "behind": of_beginnings, "lanes": of_lanes, "exchange": of_clusters,
     "accesses": of_warps, "kept": of_caches, "places": of_places, "orders": of_orders,
+    "rows": of_rows,
 }  # fmt: skip
 """Modules whose answers are a list."""
 

@@ -16,7 +16,7 @@ from ..chips import Draw
 from ..model import ClusterTime, Residents, run_cluster
 from ..model.residency import THREADS_PER_WARP, cta_registers, limits
 from ..records import SECTOR_BYTES, LaunchTrace
-from .memory import NO_TRAFFIC, from_memory
+from .memory import NO_TRAFFIC, awaited, from_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,8 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     bytes; what that is of the L2's and memory's rate counts as pressure (`model.happenings`).
     """
     launch, traffic = from_memory(launch)
-    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
+    nobody = {"l2_pressure": 0.0, "hbm_pressure": 0.0, "hbm_waiting": 0.0}
+    alone = replace(draw, values={**draw.values, **nobody})
     first = time_launch(launch, alone)
     work = first.cycles - draw["launch_cycles"]
     asked = traffic.asked - _answered_by_l1(launch, first)
@@ -145,4 +146,20 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
         # What takes memory longest it takes as long as memory: SMs that wait let others be served.
         "hbm_pressure": moving / work if moving < work else 0.0,
     }
+    if "hbm_ahead" in draw.values:
+        pressure["hbm_waiting"] = _waiting(launch, alone, work)
     return replace(draw, values={**draw.values, **pressure})
+
+
+def _waiting(launch: LaunchTrace, alone: Draw, work: float) -> float:
+    """How many SMs wait, in the mean over ``work``, for what lanes load from memory: a share of all.
+
+    An SM that is at work waits as long as a run takes less in which those loads wait for nothing.
+    """
+    if not any(awaited(event) for trace in launch.traces for event in trace.events):
+        return 0.0
+    at_once = {"hbm_latency": -alone["global_latency"], "hbm_deviation": 0.0}
+    draw = replace(alone, values={**alone.values, **at_once, "hbm_waiting": 0.0})
+    least = time_launch(launch, draw).cycles - draw["launch_cycles"]
+    ctas = sum(len(trace.clusters) for trace in launch.traces) * prod(launch.cluster)
+    return max(1 - least / work, 0) * min(ctas / draw["sms"], 1)

@@ -1,7 +1,7 @@
 """What of a launch comes from memory and goes there, where nothing was in the L2 before.
 
 What several CTAs read comes once: of each copy or load of it that share counts which its bytes have
-in all that is read of its tensor. Tensors are those of the launch, `LaunchTrace.tensors`; other
+in all that is read of its tensor. Memory answers chunk by chunk, and not all after the same time. Tensors are those of the launch, `LaunchTrace.tensors`; other
 accesses are taken to find the L2. What is written goes to memory once.
 """
 
@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
 from typing import Final
 
 import numpy as np
@@ -19,6 +21,9 @@ from ..records import SECTOR_BYTES, Action, ClusterTrace, DynamicEvent, Extent, 
 
 MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
 """What asks the L2, but for what the L1 answers of it: the machine says how much that is."""
+CHUNK_BYTES: Final = 2048
+"""Of rows of 128 bytes to 2 KB an H200's SMs wait as long for any, of longer ones longer
+(`benchmarks/timing/sharing/h200_rows.json`)."""
 STORES: Final = ("st", "red")
 """Accesses of lanes that write, by the beginning of their name."""
 Key = tuple[bool, int]
@@ -73,6 +78,11 @@ def writes(event: DynamicEvent) -> bool:
     return event.kind is Action.COPY_STORE
 
 
+def awaited(event: DynamicEvent) -> bool:
+    """Whether lanes load something that comes from memory."""
+    return event.kind is Action.GLOBAL and event.detail[:1] == ("ld",) and event.fresh > 0
+
+
 def _bytes(event: DynamicEvent) -> int:
     """Bytes that an event moves: of lanes, whole sectors."""
     return event.sectors * SECTOR_BYTES if event.sectors else event.size
@@ -114,4 +124,17 @@ def _marked(
     tensors: tuple[Extent, ...], shares: dict[Key, float], event: DynamicEvent
 ) -> DynamicEvent:
     which = _tensor(tensors, event) if event.kind in MOVES else None
-    return event if which is None else replace(event, fresh=shares.get((writes(event), which), 0))
+    if which is None:
+        return event
+    marked = replace(event, fresh=shares.get((writes(event), which), 0))
+    if not (awaited(marked) and event.pieces):
+        return marked
+    first = tensors[which].address
+    chunks = {(SECTOR_BYTES * piece - first) // CHUNK_BYTES for piece in event.pieces}
+    return replace(marked, late=max(_lateness(which, chunk) for chunk in chunks))
+
+
+@cache
+def _lateness(tensor: int, chunk: int) -> float:
+    """A number of the standard normal distribution, always the same one of a chunk."""
+    return Random(f"{tensor} {chunk}").gauss()

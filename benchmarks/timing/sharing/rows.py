@@ -1,0 +1,162 @@
+"""Rows that lanes load and wait for: how long by their size, by how many SMs ask and how often.
+
+Each row is timed on its own, so that what they take can be told from how it varies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.timing.questions import ROW_BYTES, SMS
+from benchmarks.timing.sharing.cold import ROUNDS, backed, spread
+from testing.hardware.case import Case
+from testing.hardware.micro.shared import BASE, SMEM
+
+NEIGHBOURS: Final = 0
+"""The rows of a step lie side by side, CTA by CTA, and step behind step."""
+FAR: Final = 1 << 20
+"""Bytes between the rows of two CTAs."""
+TYPES: Final = {4: ("b32", ""), 16: ("v2.b64", "wide")}
+"""Of a load of so many bytes, and of its registers."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A CTA loads a row, waits for it, and goes on to its next one.
+
+    Attributes:
+        threads: of a CTA. loads: of a lane and row. width: bytes that a lane loads at once.
+        ctas: one an SM. apart: bytes from a CTA's first row to that of the next CTA, whose rows lie
+            side by side; `NEIGHBOURS`: rows of a step do.
+        fresh: rows are in no cache, else those of four steps come again.
+        pace: cycles of other work before a row. added: an atomic operation on a word of the CTA's
+            own line ends a row, and is waited for.
+    """
+
+    threads: int
+    loads: int
+    ctas: int = SMS
+    apart: int = FAR
+    fresh: bool = True
+    pace: int = 0
+    added: bool = False
+    width: int = 16
+    steps: int = 8
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+        text = f"rows of {self.size} bytes by {self.threads} lanes of {self.ctas} CTAs, "
+        text += "far apart" if self.apart else "side by side"
+        text += f", {self.pace} cycles of work" if self.pace else ""
+        text += "" if self.fresh else ", from the L2"
+        return text + ", each counted" * self.added
+
+    @property
+    def size(self) -> int:
+        """Bytes of a row."""
+        return self.threads * self.loads * self.width
+
+    def case(self) -> Case:
+        """The micro-kernel; by CTA and round the cycles of each row. %n0 is 0."""
+        onward = self.size if self.apart else self.ctas * self.size
+        first, words = self.apart or self.size, ROUNDS * self.steps
+        data = backed((self.ctas - 1) * first + words * onward)
+        body = (
+            BASE + self._registers() + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0;"
+            f"mul.lo.u32 %r3, %r0, {self.width};"
+            f"cvt.u64.u32 %rd6, %r3; mul.wide.u32 %rd4, %r62, {first};"
+            "add.s64 %rd4, %rd4, %p2; add.s64 %rd4, %rd4, %rd6; mov.b64 %rd7, %rd4; "
+            f"mul.wide.u32 %rd62, %r62, {4 * words}; add.s64 %rd62, %rd62, %p0;"
+            f"mul.wide.u32 %rd8, %r62, {ROW_BYTES}; add.s64 %rd8, %rd8, %p1; "
+            "setp.ne.u32 %q3, %r0, 0; ROUND: bar.sync 0; mov.u32 %r31, 0; TURN: "
+            f"{self._work()} {self._row()} add.s64 %rd4, %rd4, {onward}; {self._again()}"
+            f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; "
+            f"add.u32 %r60, %r60, 1; setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND; "
+        )
+        cycles, counts = np.zeros(words * self.ctas, np.uint32), np.zeros(32 * self.ctas, np.uint32)
+        return Case(
+            name=self.name, family="timing", body=body, outputs=(cycles, counts, data),
+            grid=self.ctas, numbers=(0, self.pace), block=self.threads, smem=1024, shared=SMEM,
+            directives=f".maxntid {self.threads}",
+        )  # fmt: skip
+
+    def _registers(self) -> str:
+        count = self.loads
+        return f".reg .b32 %x<{count}>; .reg .b64 %y<{count}>; .reg .b64 %z<{count}>; "
+
+    def _work(self) -> str:
+        """Cycles %n1 from the last row's end on."""
+        if not self.pace:
+            return ""
+        return (
+            "mov.u32 %r53, %clock; WORK: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r53;"
+            "setp.lt.u32 %q7, %r37, %n1; @%q7 bra WORK; "
+        )
+
+    def _row(self) -> str:
+        """Load, wait, write down. A reading of the clock keeps loads in front of what they bring;
+        the next address, the count and the barrier depend on it."""
+        each = self.threads * self.width
+        kind, wide = TYPES[self.width]
+        loads = "".join(
+            f"ld.relaxed.gpu.global.{kind} {f'{{%y{k}, %z{k}}}' if wide else f'%x{k}'}, "
+            f"[%rd4+{k * each}]; "
+            + ("" if wide else f"cvt.u64.u32 %y{k}, %x{k}; mov.b64 %z{k}, %y{k}; ")
+            for k in range(self.loads)
+        )
+        every = "".join(
+            f"or.b64 %rd5, %rd5, %y{k}; or.b64 %rd5, %rd5, %z{k}; " for k in range(self.loads)
+        )
+        count = (
+            "mov.u32 %r58, 0; @!%q3 atom.relaxed.gpu.global.add.u32 %r58, [%rd8], 1;"
+            "and.b32 %r58, %r58, %n0; add.u32 %r57, %r57, %r58; "
+        )
+        return (
+            f"bar.sync 0; mov.u32 %r50, %clock; {loads} mov.u32 %r55, %clock;"
+            f"and.b32 %r55, %r55, %n0; mov.b64 %rd5, 0; {every} cvt.u32.u64 %r57, %rd5;"
+            f"and.b32 %r57, %r57, %n0; add.u32 %r57, %r57, %r55; {count * self.added}"
+            "cvt.u64.u32 %rd5, %r57; add.s64 %rd4, %rd4, %rd5; setp.ne.u32 %q8, %r57, 0;"
+            "bar.red.or.pred %q8, 0, %q8; mov.u32 %r51, %clock;"
+            "sub.u32 %r52, %r51, %r50; add.u32 %r52, %r52, %r57; @!%q3 st.global.b32 [%rd62], %r52;"
+            "add.s64 %rd62, %rd62, 4; "
+        )
+
+    def _again(self) -> str:
+        """Rows of the L2 begin anew."""
+        if self.fresh:
+            return ""
+        return "and.b32 %r57, %r31, 3; setp.eq.u32 %q8, %r57, 3; @%q8 mov.b64 %rd4, %rd7; "
+
+    def answer(self, found: np.ndarray) -> dict[str, Any]:
+        """Cycles of a row: mean, least and most of CTAs, and how far rows deviate in all."""
+        rows = found.reshape(-1, ROUNDS, self.steps)[:, 1:]
+        return {
+            "name": self.name,
+            "row": spread(rows.mean(axis=(1, 2))),
+            "deviation": round(float(rows.std()), 1),
+        }
+
+
+SIZES: Final = ((32, 1), (128, 1), (128, 2), (128, 4), (256, 4), (256, 8))
+"""Threads, and loads of a lane: rows of 512 bytes to 32 KB."""
+SOME: Final = (1, 4, 12, 33, 66, SMS)
+
+
+def questions() -> tuple[Rows, ...]:
+    """By size, by how many SMs ask, by what they do in between."""
+    return (
+        *(Rows(32, 1, ctas, width=4) for ctas in SOME),
+        *(Rows(threads, loads, ctas) for (threads, loads), ctas in product(SIZES, SOME)),
+        *(Rows(threads, loads, SMS, NEIGHBOURS) for threads, loads in SIZES),
+        *(Rows(threads, loads, SMS, pace=pace)
+          for (threads, loads), pace in product(SIZES, (500, 1000, 3000))),
+        *(Rows(threads, loads, ctas, fresh=False)
+          for (threads, loads), ctas in product(SIZES, (1, 33, SMS))),
+        *(Rows(128, 1, ctas, fresh=fresh, added=True)
+          for ctas, fresh in product((1, 4, 33, SMS), (True, False))),
+    )  # fmt: skip
