@@ -189,6 +189,11 @@ class DynamicEvent:
     late: float = 0
 
 
+def atomic(event: DynamicEvent) -> bool:
+    """Whether lanes read and write global memory in one operation."""
+    return event.kind is Action.GLOBAL and event.detail[:1] in (("atomic",), ("atomic_b128",))
+
+
 @dataclass(frozen=True, eq=False)
 class WarpStream:
     """What a warp executed.

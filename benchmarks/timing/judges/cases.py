@@ -233,6 +233,23 @@ def _awaited() -> Iterator[Case]:
         yield Case(TRITON_HOPS, Hops(64 * ctas, columns, 64), f"{warps} warps", options)
 
 
+def _awaited_again() -> Iterator[Case]:
+    """The same with other sizes, and more CTAs an SM, asked when their rule had been made."""
+    for ctas, columns, warps, scope in (
+        (132, 4096, 4, ""), (264, 8192, 8, ""), (396, 1024, 2, ""), (132, 2048, 2, "gpu"),
+        (264, 1024, 4, "cta"),
+    ):  # fmt: skip
+        family = TRITON_FLAGGED if scope else TRITON_SUMS
+        text = f"{warps} warps, scope {scope}" if scope else f"{warps} warps"
+        problem = Flagged(48 * ctas, columns, 48)
+        yield Case(family, problem, text, {"warps": warps, "scope": scope})
+    for ctas, columns, warps in ((396, 1024, 1), (132, 8192, 8)):
+        options = {"warps": warps}
+        yield Case(TRITON_HOPS, Hops(48 * ctas, columns, 48), f"{warps} warps", options)
+    yield Case(TRITON_WEIGHED, Weighed(8192, 2048), "8 warps", {"warps": 8})
+    yield Case(TRITON_LONG, Softmax(2048, 16384), "4 warps", {"warps": 4})
+
+
 CASES: Final = (
     *_products(DENSE, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)), (CUBE, (128, 256, 1, 1)),
                (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1)),
@@ -240,6 +257,6 @@ CASES: Final = (
     *_products(PERSISTENT, (CUBE, (64, 128, 1, 1)), (CUBE, (128, 128, 1, 1)),
                (CUBE, (128, 256, 1, 1)), (CUBE, (128, 128, 2, 1)), (CUBE, (128, 256, 2, 1))),
     *_cutlass_attention(), *_triton_products(), *_triton_attention(), *_rows(), *_ours(), *_near(),
-    *_pieces(), *_flags(), *_awaited(),
+    *_pieces(), *_flags(), *_awaited(), *_awaited_again(),
 )  # fmt: skip
 """All cases, in the order in which they are asked."""

@@ -35,6 +35,7 @@ class Rows:
         fresh: rows are in no cache, else those of four steps come again.
         pace: cycles of other work before a row. added: an atomic operation on a word of the CTA's
             own line ends a row, and is waited for.
+        onward: bytes from a row to the next, where rows do not follow one another.
     """
 
     threads: int
@@ -45,6 +46,7 @@ class Rows:
     pace: int = 0
     added: bool = False
     width: int = 16
+    onward: int = 0
     steps: int = 8
 
     @property
@@ -52,6 +54,7 @@ class Rows:
         """Unique."""
         text = f"rows of {self.size} bytes by {self.threads} lanes of {self.ctas} CTAs, "
         text += "far apart" if self.apart else "side by side"
+        text += f", the next {self.onward} bytes on" if self.onward else ""
         text += f", {self.pace} cycles of work" if self.pace else ""
         text += "" if self.fresh else ", from the L2"
         return text + ", each counted" * self.added
@@ -63,7 +66,7 @@ class Rows:
 
     def case(self) -> Case:
         """The micro-kernel; by CTA and round the cycles of each row. %n0 is 0."""
-        onward = self.size if self.apart else self.ctas * self.size
+        onward = self.onward or (self.size if self.apart else self.ctas * self.size)
         first, words = self.apart or self.size, ROUNDS * self.steps
         data = backed((self.ctas - 1) * first + words * onward)
         body = (
@@ -157,6 +160,8 @@ def questions() -> tuple[Rows, ...]:
           for (threads, loads), pace in product(SIZES, (500, 1000, 3000))),
         *(Rows(threads, loads, ctas, fresh=False)
           for (threads, loads), ctas in product(SIZES, (1, 33, SMS))),
+        *(Rows(1, 1, ctas, width=4, onward=onward, steps=64)
+          for ctas, onward in product((12, SMS), (32, 64, 128, 256, 512, 1024, 2048, 4096))),
         *(Rows(128, 1, ctas, fresh=fresh, added=True)
           for ctas, fresh in product((1, 4, 33, SMS), (True, False))),
     )  # fmt: skip

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..chips import Draw
-from ..records import SECTOR_BYTES, Action, DynamicEvent
+from ..records import SECTOR_BYTES, Action, DynamicEvent, atomic
 
 ROW_BYTES: Final = 128
 SHORT_ROW_BYTES: Final = 64
 """Rows of boxes of at most so many bytes take less time than longer ones."""
+NOBODY: Final = "nobody"
+"""Presses on memory: what others ask for is in the latency."""
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
 
@@ -43,8 +45,9 @@ def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
 
 
 def _memory_cycles(
-    size: float, draw: Draw, fresh: float = 0, most: str = "l2_shared_bytes"
-) -> float:
+    size: float, draw: Draw, fresh: float = 0, most: str = "l2_shared_bytes",
+    pressure: str = "hbm_pressure",
+) -> float:  # fmt: skip
     """Cycles of an SM's way to the L2, and of what is fresh to memory.
 
     An SM that asks the L2 alone has its port to itself, and its share of the L2 when all ask at
@@ -59,7 +62,8 @@ def _memory_cycles(
     cycles = size * (1 - fresh) / rate
     if fresh:
         memory = draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"]
-        memory = rate + (min(memory, rate) - rate) * draw.values.get("hbm_pressure", 1)
+        press = 0 if pressure == NOBODY else draw.values.get(pressure, 1)
+        memory = rate + (min(memory, rate) - rate) * press
         cycles += size * fresh / memory
     return cycles
 
@@ -79,18 +83,14 @@ def _memory_latency(event: DynamicEvent, draw: Draw) -> float:
     return own if event.fresh else 0
 
 
-def _awaited_cycles(size: float, draw: Draw, fresh: float) -> float:
-    """Cycles of memory's answers to a load, with those to other SMs that are in front of them.
+def _load_latency(fresh: float, late: float, draw: Draw) -> float:
+    """Cycles until the last chunk of a load is there.
 
-    `hbm_waiting` says for which share of its time an SM waits for memory; another one is found
-    waiting with that probability, and `hbm_ahead` of what it asked for is answered first. That is
-    what an H200's rows say of 33, 66 and 132 SMs, with up to 3,000 cycles of other work between two
-    rows (`benchmarks/timing/sharing/h200_rows.json`).
+    `hbm_slower`: how many times as long what comes from memory takes, for others that wait for it.
     """
-    ahead = draw["hbm_ahead"] * draw.values.get("hbm_waiting", 1)
-    alone = draw["copy_bytes"]
-    share = min(draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"], alone)
-    return size * fresh * ((1 - ahead) / alone + ahead / share)
+    near = draw["global_latency"]
+    far = near + draw["hbm_latency"] + late * draw.values.get("hbm_deviation", 0)
+    return near + fresh * (max(far, near) * draw.values.get("hbm_slower", 1) - near)
 
 
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
@@ -201,14 +201,10 @@ def _global(event: DynamicEvent, draw: Draw) -> Happening:
     service = 0.0
     if event.detail and event.detail[0].startswith("st") and "l2_write_bytes" in draw.values:
         service = _store_cycles(event.sectors * SECTOR_BYTES, draw)
-    size = event.sectors * SECTOR_BYTES
-    if fresh and "hbm_ahead" in draw.values:
-        memory = _memory_cycles(size * (1 - fresh), draw) + _awaited_cycles(size, draw, fresh)
-    else:
-        memory = _memory_cycles(size, draw, fresh)
-    late = event.late * draw.values.get("hbm_deviation", 0)
-    latency = draw["global_latency"] + fresh * max(draw["hbm_latency"] + late, 0)
-    if event.detail and event.detail[0].startswith("atomic"):
+    pressure = "hbm_pressure" if "hbm_ahead" not in draw.values else NOBODY
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, fresh, pressure=pressure)
+    latency = _load_latency(fresh, event.late, draw)
+    if atomic(event):
         latency += draw.values.get("atomic_latency", 0)
     return Happening("global", service=service, latency=latency, memory=memory)
 

@@ -15,8 +15,8 @@ from math import prod
 from ..chips import Draw
 from ..model import ClusterTime, Residents, run_cluster
 from ..model.residency import THREADS_PER_WARP, cta_registers, limits
-from ..records import SECTOR_BYTES, LaunchTrace
-from .memory import NO_TRAFFIC, awaited, from_memory
+from ..records import SECTOR_BYTES, LaunchTrace, atomic
+from .memory import NO_TRAFFIC, awaited, from_memory, normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,12 @@ def time_launch(
     copies = min(resident, held)
     parts = tuple(run_cluster(trace, draw, Residents(copies)) for trace in launch.traces)
     if copies in (1, held):
-        work = finish([parts[k].cycles for k in order], groups * copies, gap)
+        each = [part.cycles for part in parts]
+        work = finish(_scattered(order, each, draw), groups * copies, gap)
     else:  # an SM's share of the time, of as many of a kind as it gets in all
         turns = Residents(copies, held, gap)
         each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
-        work = finish([each[k] for k in order], groups, 0)
+        work = finish(_scattered(order, each, draw), groups, 0)
     dirty = draw.values.get("l2_dirty_bytes", 0) if cold else 0
     moved = _moving(draw, hbm_bytes + traffic.read, traffic.written, dirty)
     return LaunchTime(
@@ -104,6 +105,12 @@ def time_launch(
         groups * copies,
         "HBM" if moved > work else "SMs",
     )
+
+
+def _scattered(order: Sequence[int], each: Sequence[float], draw: Draw) -> list[float]:
+    """The times of clusters in their order, those of a kind around what one of it takes."""
+    spread = draw.values.get("wait_spread", 0)
+    return [each[kind] * max(1 + spread * normal(k), 0) for k, kind in enumerate(order)]
 
 
 def _moving(draw: Draw, read: float, written: float, dirty: float = 0) -> float:
@@ -135,8 +142,7 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     bytes; what that is of the L2's and memory's rate counts as pressure (`model.happenings`).
     """
     launch, traffic = from_memory(launch)
-    nobody = {"l2_pressure": 0.0, "hbm_pressure": 0.0, "hbm_waiting": 0.0}
-    alone = replace(draw, values={**draw.values, **nobody})
+    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
     first = time_launch(launch, alone)
     work = first.cycles - draw["launch_cycles"]
     asked = traffic.asked - _answered_by_l1(launch, first)
@@ -147,19 +153,38 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
         "hbm_pressure": moving / work if moving < work else 0.0,
     }
     if "hbm_ahead" in draw.values:
-        pressure["hbm_waiting"] = _waiting(launch, alone, work)
+        pressure |= _waiting(launch, alone, work, moving)
     return replace(draw, values={**draw.values, **pressure})
 
 
-def _waiting(launch: LaunchTrace, alone: Draw, work: float) -> float:
-    """How many SMs wait, in the mean over ``work``, for what lanes load from memory: a share of all.
+def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> dict[str, float]:
+    """How SMs wait for what lanes load from memory, and for atomic operations.
 
-    An SM that is at work waits as long as a run takes less in which those loads wait for nothing.
+    In ``work`` cycles an SM waits as long as a run takes less in which nothing of it takes time.
+    Each wait for memory is `hbm_slower` times as long where others wait too: `hbm_ahead` of what is
+    under way, which is a wait times memory's use, is answered first. That is what an H200's rows
+    say, of 33, 66 and 132 SMs, with up to 3,000 cycles of other work between two
+    (`benchmarks/timing/sharing/h200_rows.json`). Waits differ, and so do the times of clusters that
+    do the same: `wait_spread` is by how much, as a share. For memory each wait differs from the
+    next; atomic operations take an SM always as long, another SM longer.
     """
-    if not any(awaited(event) for trace in launch.traces for event in trace.events):
-        return 0.0
-    at_once = {"hbm_latency": -alone["global_latency"], "hbm_deviation": 0.0}
-    draw = replace(alone, values={**alone.values, **at_once, "hbm_waiting": 0.0})
-    least = time_launch(launch, draw).cycles - draw["launch_cycles"]
-    ctas = sum(len(trace.clusters) for trace in launch.traces) * prod(launch.cluster)
-    return max(1 - least / work, 0) * min(ctas / draw["sms"], 1)
+    events = [event for trace in launch.traces for event in trace.events]
+    near = alone["global_latency"]
+
+    def waits(**at_once: float) -> float:
+        draw = replace(alone, values={**alone.values, **at_once})
+        return max(work - time_launch(launch, draw).cycles + draw["launch_cycles"], 0)
+
+    found, spread = {}, 0.0
+    if any(map(awaited, events)):
+        waited = waits(hbm_latency=-near, hbm_deviation=0.0)
+        busy = alone["hbm_ahead"] * moving
+        # The time t of all is work + waited * (slower - 1), with slower = 1 / (1 - busy / t).
+        less = work + busy
+        time = (less + (less * less - 4 * busy * (work - waited)) ** 0.5) / 2
+        found["hbm_slower"] = min(1 / (1 - busy / time), alone["hbm_slowest"])
+        spread = waited / (near + alone["hbm_latency"]) * alone["hbm_deviation"] ** 2
+    if any(map(atomic, events)):
+        times = waits(atomic_latency=-near) / (near + alone["atomic_latency"])
+        spread += (times * alone["atomic_deviation"]) ** 2
+    return {**found, "wait_spread": spread**0.5 / work}

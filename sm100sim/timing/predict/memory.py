@@ -1,15 +1,16 @@
 """What of a launch comes from memory and goes there, where nothing was in the L2 before.
 
 What several CTAs read comes once: of each copy or load of it that share counts which its bytes have
-in all that is read of its tensor. Memory answers chunk by chunk, and not all after the same time. Tensors are those of the launch, `LaunchTrace.tensors`; other
-accesses are taken to find the L2. What is written goes to memory once.
+in all that is read of its tensor. Memory answers chunk by chunk, and not all after the same time.
+Tensors are those of the launch, `LaunchTrace.tensors`; other accesses are taken to find the L2.
+What is written goes to memory once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -21,9 +22,12 @@ from ..records import SECTOR_BYTES, Action, ClusterTrace, DynamicEvent, Extent, 
 
 MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
 """What asks the L2, but for what the L1 answers of it: the machine says how much that is."""
-CHUNK_BYTES: Final = 2048
-"""Of rows of 128 bytes to 2 KB an H200's SMs wait as long for any, of longer ones longer
-(`benchmarks/timing/sharing/h200_rows.json`)."""
+CHUNK_BYTES: Final = 1024
+"""An H200's SMs wait for rows of 2 to 32 KB as long as for the last of so many that come each in
+its own time (`benchmarks/timing/sharing/h200_rows.json`)."""
+FETCHED_BYTES: Final = 64
+"""Come at once: of a chain of loads 32 bytes apart every other one waits for memory, of one with 64
+bytes and more each does (same record)."""
 STORES: Final = ("st", "red")
 """Accesses of lanes that write, by the beginning of their name."""
 Key = tuple[bool, int]
@@ -64,7 +68,7 @@ def from_memory(launch: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
         for written in (False, True)
     }
     traces = tuple(
-        replace(trace, events=tuple(_marked(launch.tensors, shares, e) for e in trace.events))
+        replace(trace, events=tuple(_marked(launch.tensors, shares, trace.events)))
         for trace in launch.traces
     )
     traffic = Traffic(asked, bytes_of[False], bytes_of[True])
@@ -121,20 +125,31 @@ def _tensor(tensors: tuple[Extent, ...], event: DynamicEvent) -> int | None:
 
 
 def _marked(
-    tensors: tuple[Extent, ...], shares: dict[Key, float], event: DynamicEvent
-) -> DynamicEvent:
-    which = _tensor(tensors, event) if event.kind in MOVES else None
-    if which is None:
-        return event
-    marked = replace(event, fresh=shares.get((writes(event), which), 0))
-    if not (awaited(marked) and event.pieces):
-        return marked
-    first = tensors[which].address
-    chunks = {(SECTOR_BYTES * piece - first) // CHUNK_BYTES for piece in event.pieces}
-    return replace(marked, late=max(_lateness(which, chunk) for chunk in chunks))
+    tensors: tuple[Extent, ...], shares: dict[Key, float], events: Iterable[DynamicEvent]
+) -> Iterator[DynamicEvent]:
+    """The events of a cluster, each with its share that is fresh.
+
+    What a load before it has brought is not fresh, though nobody asked for it.
+    """
+    brought: set[int] = set()
+    for event in events:
+        which = _tensor(tensors, event) if event.kind in MOVES else None
+        if which is None:
+            yield event
+            continue
+        marked = replace(event, fresh=shares.get((writes(event), which), 0))
+        if not (awaited(marked) and event.pieces):
+            yield marked
+            continue
+        fetched = {SECTOR_BYTES * piece // FETCHED_BYTES for piece in event.pieces}
+        first = tensors[which].address
+        chunks = {(FETCHED_BYTES * part - first) // CHUNK_BYTES for part in fetched - brought}
+        late = max((normal(which, chunk) for chunk in chunks), default=0.0)
+        yield replace(marked, fresh=marked.fresh if chunks else 0, late=late)
+        brought |= fetched
 
 
 @cache
-def _lateness(tensor: int, chunk: int) -> float:
-    """A number of the standard normal distribution, always the same one of a chunk."""
-    return Random(f"{tensor} {chunk}").gauss()
+def normal(*which: int) -> float:
+    """A number of the standard normal distribution, always the same one."""
+    return Random(str(which)).gauss()
