@@ -5,7 +5,8 @@ Each row is timed on its own, so that what they take can be told from how it var
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
@@ -13,8 +14,16 @@ import numpy as np
 
 from benchmarks.timing.questions import ROW_BYTES, SMS
 from benchmarks.timing.sharing.cold import ROUNDS, backed, spread
+from sm100sim.crew.recording import recording
+from sm100sim.timing.chips import Draw
+from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
+from sm100sim.timing.records import Extent, LaunchTrace
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import traced
 from testing.hardware.case import Case
+from testing.hardware.device import TARGET
 from testing.hardware.micro.shared import BASE, SMEM
+from testing.hardware.simulate import simulate
 
 NEIGHBOURS: Final = 0
 """The rows of a step lie side by side, CTA by CTA, and step behind step."""
@@ -143,6 +152,49 @@ class Rows:
             "row": spread(rows.mean(axis=(1, 2))),
             "deviation": round(float(rows.std()), 1),
         }
+
+
+def launch_of(asked: Rows, steps: int) -> LaunchTrace:
+    """The launch of a question with so many rows a round; the first CTA stands for all."""
+    case = replace(asked, ctas=1, steps=steps).case()
+    with recording([0], others=False) as launches:
+        simulate(case)
+    launch = traced(compiled(case.text(TARGET), TARGET, "k"), launches[0])
+    (trace,) = launch.traces
+    first = min(event.address for event in trace.events if event.detail[:1] == ("ld",))
+    size = asked.ctas * ROUNDS * steps * (asked.onward or asked.size)
+    return replace(
+        launch,
+        grid=(asked.ctas, 1, 1),
+        traces=(replace(trace, clusters=tuple(range(asked.ctas))),),
+        tensors=(Extent(first, size, size),) if asked.fresh else (),
+    )
+
+
+def machine(asked: Rows, draw: Draw, counts: tuple[int, int] = (4, 20)) -> float:
+    """Cycles from row to row that a CTA takes in the machine, where the chip's work as long."""
+    short, long = (_cycles(launch_of(asked, steps), draw) for steps in counts)
+    return (long - short) / ROUNDS / (counts[1] - counts[0])
+
+
+def _cycles(launch: LaunchTrace, draw: Draw) -> float:
+    """Of a CTA, not of the slowest one."""
+    found = asked_of_l2(launch, draw)
+    alike = replace(found, values={**found.values, "wait_spread": 0.0})
+    return time_launch(launch, alike, cold=bool(launch.tensors)).longest.cycles
+
+
+def table(answers: Iterable[Mapping[str, Any]]) -> str:
+    """Rows from memory, far apart, by size and by how many SMs ask."""
+    said = {entry["name"]: entry["row"][0] for entry in answers}
+    asked = [Rows(32, 1, width=4), *(Rows(threads, loads) for threads, loads in SIZES)]
+    lines = ["| bytes of a row | " + " | ".join(f"{n} SMs" for n in SOME) + " | from the L2 |"]
+    lines.append("|---|" + "---|" * (len(SOME) + 1))
+    for row in asked:
+        near = said.get(replace(row, ctas=SMS, fresh=False).name)
+        cells = [f"{said[replace(row, ctas=n).name]:,.0f}" for n in SOME]
+        lines.append(f"| {row.size:,} | {' | '.join(cells)} | {f'{near:,.0f}' if near else ''} |")
+    return "\n".join(lines)
 
 
 SIZES: Final = ((32, 1), (128, 1), (128, 2), (128, 4), (256, 4), (256, 8))

@@ -111,8 +111,8 @@ def test_the_chips_latency_of_loads_is_that_of_a_chain() -> None:
         for where in ("memory", "the L2")
     }
     each = [a - b for a, b in zip(rounds["memory"], rounds["the L2"], strict=True)]
-    assert known.value == pytest.approx(sum(each) / 2, abs=1)
-    assert (known.low, known.high) == pytest.approx((min(each), max(each)), abs=2)
+    assert known.low == pytest.approx(min(each), abs=2)
+    assert known.low < sum(each) / 2 < known.value  # of all SMs it is longer: test_rows.py
 
 
 def test_ctas_of_a_launch_begin_in_step() -> None:

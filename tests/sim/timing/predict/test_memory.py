@@ -122,8 +122,9 @@ def test_what_the_l1_answers_is_neither_fresh_nor_asked_of_the_l2() -> None:
     some = replace(launch(), traces=(trace,))
     marked, traffic = from_memory(some)
     assert traffic == Traffic(asked=32 * 32 * 128, read=4 * KB, written=KB)
-    fresh = {event.detail[0]: event.fresh for event in marked.traces[0].events}
-    assert fresh == {"ld": 1, "st": KB / (32 * 16 * 128)}  # 4 KB of 4 pass the L1, once
+    fresh = [(event.detail[0], event.fresh) for event in marked.traces[0].events]
+    assert fresh[0] == ("ld", 1)  # 4 KB of 4 pass the L1, once
+    assert fresh[1:] == [("ld", 0)] * 15 + [("st", KB / (32 * 16 * 128))] * 16
     far = replace(some, traces=(replace(trace, shared_bytes=0),))
     near, all_ = (asked_of_l2(which, H200)["l2_pressure"] for which in (some, far))
     alone = replace(H200, values={**H200.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
@@ -139,8 +140,8 @@ def test_a_fresh_load_waits_for_memory_and_a_store_does_not() -> None:
         near, far = (happening_of(replace(event, fresh=f), H200) for f in (0, 1))
         assert near is not None
         assert far is not None
-        assert far.latency - near.latency == H200[latency]
-        assert far.memory > near.memory
+        assert far.latency - near.latency == pytest.approx(H200[latency])
+        assert (far.memory > near.memory) == (event is copies[0])  # of loads it is in the latency
     stores = [happening_of(replace(access(0, "st"), fresh=f), H200) for f in (0, 1)]
     assert stores[0] == stores[1]
 
@@ -200,3 +201,83 @@ def test_tensors_of_a_launch_are_those_of_its_maps() -> None:
     )
     params = (described.encode(), bytes(8), bytes([255]) * 128)
     assert tensors_of(params) == (Extent(1 << 20, 25600, 12800),)
+
+
+def loads(count: int, pieces: int, apart: int = 0) -> tuple[tuple[object, DynamicEvent], ...]:
+    """Loads of so many pieces of Q and of what is behind it, each waited for."""
+    found: list[tuple[object, DynamicEvent]] = []
+    for n in range(count):
+        first = Q.address // 32 + n * (apart or pieces)
+        event = DynamicEvent(
+            Action.GLOBAL, 1, size=32 * pieces, sectors=pieces, address=first * 32, detail=("ld",),
+            pieces=tuple(range(first, first + pieces)),
+        )  # fmt: skip
+        found += [(op("LDG.E.128 R4, [R2.64]", write=0), event), op("NOP", wait=(0,))]
+    return tuple(found)
+
+
+def reading(*steps: object, ctas: int = 1, size: int = 64 * KB) -> LaunchTrace:
+    """CTAs of one warp that read a tensor of their own."""
+    trace = replace(Program().warp(0, *steps).trace(), clusters=tuple(range(ctas)))
+    extent = Extent(Q.address, size * ctas, size * ctas)
+    return LaunchTrace((ctas, 1, 1), (32, 1, 1), (1, 1, 1), 0, (trace,), (extent,))
+
+
+def test_64_bytes_come_at_once() -> None:
+    """Who asks for the second 32 of them finds them, whoever asked for the first."""
+    marked, _ = from_memory(reading(*loads(8, 1), size=256))
+    assert [event.fresh for event in marked.traces[0].events] == [1, 0] * 4
+    marked, _ = from_memory(reading(*loads(4, 1, apart=2), size=256))
+    assert [event.fresh for event in marked.traces[0].events] == [1] * 4
+
+
+def test_a_load_waits_for_the_last_of_its_chunks() -> None:
+    """A chunk is as late whatever is loaded of it; a larger load waits for more of them."""
+    (marked, _), (whole, _) = (from_memory(reading(*loads(n, 512 // n))) for n in (16, 1))
+    late = [event.late for event in marked.traces[0].events]
+    assert len(set(late)) == 16
+    assert [event.late for event in whole.traces[0].events] == [max(late)]
+    again, _ = from_memory(reading(*loads(16, 8, apart=32)))
+    assert [event.late for event in again.traces[0].events] == late
+    each = [happening_of(event, H200) for event in marked.traces[0].events]
+    mean = sum(one.latency for one in each if one) / 16
+    assert mean == pytest.approx(H200["global_latency"] + H200["hbm_latency"], rel=0.1)
+    assert len({one.latency for one in each if one}) == 16
+    assert len({getattr(happening_of(e, B200), "latency", 0) for e in marked.traces[0].events}) == 1
+
+
+def test_waits_are_longer_the_more_others_wait() -> None:
+    """With other work in between fewer do; nobody waits `hbm_slowest` times as long."""
+    work = [op("IADD3 R1, R1, 0x1, RZ", stall=15)] * 200
+    one, all_ = (asked_of_l2(reading(*loads(16, 64), ctas=n), H200) for n in (1, 132))
+    busy = [step for pair in zip(loads(16, 64)[::2], loads(16, 64)[1::2]) for step in (*pair, *work)]
+    paced = asked_of_l2(reading(*busy, ctas=132), H200)
+    assert 1 < one["hbm_slower"] < 1.01 < paced["hbm_slower"] < all_["hbm_slower"]
+    assert asked_of_l2(reading(*loads(16, 4096), ctas=132, size=2048 * KB), H200)["hbm_slower"] == (
+        H200["hbm_slowest"]
+    )
+    launch_ = reading(*loads(16, 64), ctas=132)
+    slow, fast = (time_launch(launch_, draw, cold=True).cycles for draw in (all_, one))
+    assert slow > fast
+    assert "hbm_slower" not in asked_of_l2(launch(), H200).values, "boxes do not"
+
+
+def test_clusters_of_a_kind_end_one_after_the_other() -> None:
+    """The last of many ends later; where each place takes many, they make up for one another."""
+    few, many = (asked_of_l2(reading(*loads(16, 64), ctas=n), H200) for n in (2, 132))
+    (one,) = time_launch(reading(*loads(16, 64), ctas=132), many, cold=True).parts
+    whole = time_launch(reading(*loads(16, 64), ctas=132), many, cold=True).cycles
+    spread = many["wait_spread"]
+    assert spread == pytest.approx(few["wait_spread"], rel=0.01)
+    assert 1 + 2 * spread < whole / one.cycles < 1 + 3.5 * spread
+
+
+def test_who_waits_for_atomics_ends_apart() -> None:
+    """An SM's take always as long: many deviate by as much as one."""
+    event = DynamicEvent(Action.GLOBAL, 1, size=4, sectors=1, address=0, detail=("atomic",))
+    turn = (op("ATOMG.E.ADD R4, [R2.64], R5", write=0), event), op("NOP", wait=(0,))
+    short, long = (asked_of_l2(reading(*turn * n, ctas=2), H200)["wait_spread"] for n in (20, 80))
+    one = H200["global_latency"] + H200["atomic_latency"]
+    assert long == pytest.approx(H200["atomic_deviation"] / one, rel=0.1)
+    assert short == pytest.approx(long, rel=0.1)
+    assert H200["atomic_latency"] == happening_of(event, H200).latency - H200["global_latency"]
