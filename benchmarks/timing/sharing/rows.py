@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import ROW_BYTES, SMS
-from benchmarks.timing.sharing.cold import ROUNDS, backed, spread
+from benchmarks.timing.sharing.cold import ROUNDS, WARM, backed, spread
 from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
@@ -41,7 +41,7 @@ class Rows:
         threads: of a CTA. loads: of a lane and row. width: bytes that a lane loads at once.
         ctas: one an SM. apart: bytes from a CTA's first row to that of the next CTA, whose rows lie
             side by side; `NEIGHBOURS`: rows of a step do.
-        fresh: rows are in no cache, else those of four steps come again.
+        ring: rows of a CTA after which they come again; 0: none does, all are in no cache.
         pace: cycles of other work before a row. added: an atomic operation on a word of the CTA's
             own line ends a row, and is waited for.
         onward: bytes from a row to the next, where rows do not follow one another.
@@ -51,7 +51,7 @@ class Rows:
     loads: int
     ctas: int = SMS
     apart: int = FAR
-    fresh: bool = True
+    ring: int = 0
     pace: int = 0
     added: bool = False
     width: int = 16
@@ -65,7 +65,8 @@ class Rows:
         text += "far apart" if self.apart else "side by side"
         text += f", the next {self.onward} bytes on" if self.onward else ""
         text += f", {self.pace} cycles of work" if self.pace else ""
-        text += "" if self.fresh else ", from the L2"
+        if self.ring:
+            text += ", from the L2" if self.ring == WARM else f", {self.ring} again and again"
         return text + ", each counted" * self.added
 
     @property
@@ -85,7 +86,7 @@ class Rows:
             "add.s64 %rd4, %rd4, %p2; add.s64 %rd4, %rd4, %rd6; mov.b64 %rd7, %rd4; "
             f"mul.wide.u32 %rd62, %r62, {4 * words}; add.s64 %rd62, %rd62, %p0;"
             f"mul.wide.u32 %rd8, %r62, {ROW_BYTES}; add.s64 %rd8, %rd8, %p1; "
-            "setp.ne.u32 %q3, %r0, 0; ROUND: bar.sync 0; mov.u32 %r31, 0; TURN: "
+            "setp.ne.u32 %q3, %r0, 0; mov.u32 %r33, 0; ROUND: bar.sync 0; mov.u32 %r31, 0; TURN: "
             f"{self._work()} {self._row()} add.s64 %rd4, %rd4, {onward}; {self._again()}"
             f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; "
             f"add.u32 %r60, %r60, 1; setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND; "
@@ -139,10 +140,13 @@ class Rows:
         )
 
     def _again(self) -> str:
-        """Rows of the L2 begin anew."""
-        if self.fresh:
+        """Rows begin anew."""
+        if not self.ring:
             return ""
-        return "and.b32 %r57, %r31, 3; setp.eq.u32 %q8, %r57, 3; @%q8 mov.b64 %rd4, %rd7; "
+        return (
+            f"add.u32 %r33, %r33, 1; setp.eq.u32 %q8, %r33, {self.ring}; @%q8 mov.b64 %rd4, %rd7;"
+            "@%q8 mov.u32 %r33, 0; "
+        )
 
     def answer(self, found: np.ndarray) -> dict[str, Any]:
         """Cycles of a row: mean, least and most of CTAs, and how far rows deviate in all."""
@@ -162,26 +166,29 @@ def launch_of(asked: Rows, steps: int) -> LaunchTrace:
     launch = traced(compiled(case.text(TARGET), TARGET, "k"), launches[0])
     (trace,) = launch.traces
     first = min(event.address for event in trace.events if event.detail[:1] == ("ld",))
-    size = asked.ctas * ROUNDS * steps * (asked.onward or asked.size)
+    rows = asked.ring or ROUNDS * steps
+    size = asked.ctas * rows * (asked.onward or asked.size)
     return replace(
         launch,
         grid=(asked.ctas, 1, 1),
         traces=(replace(trace, clusters=tuple(range(asked.ctas))),),
-        tensors=(Extent(first, size, size),) if asked.fresh else (),
+        tensors=(Extent(first, size, size),),
     )
 
 
 def machine(asked: Rows, draw: Draw, counts: tuple[int, int] = (4, 20)) -> float:
     """Cycles from row to row that a CTA takes in the machine, where the chip's work as long."""
-    short, long = (_cycles(launch_of(asked, steps), draw) for steps in counts)
+    cold = not asked.ring
+    short, long = (_cycles(launch_of(asked, steps), draw, cold) for steps in counts)
     return (long - short) / ROUNDS / (counts[1] - counts[0])
 
 
-def _cycles(launch: LaunchTrace, draw: Draw) -> float:
-    """Of a CTA, not of the slowest one."""
+def _cycles(launch: LaunchTrace, draw: Draw, cold: bool) -> float:
+    """Of a CTA, not of the slowest one; of all, where the L2 has what they load."""
     found = asked_of_l2(launch, draw)
     alike = replace(found, values={**found.values, "wait_spread": 0.0})
-    return time_launch(launch, alike, cold=bool(launch.tensors)).longest.cycles
+    time = time_launch(launch, alike, cold=cold)
+    return time.longest.cycles if cold else time.cycles
 
 
 def table(answers: Iterable[Mapping[str, Any]]) -> str:
@@ -191,7 +198,7 @@ def table(answers: Iterable[Mapping[str, Any]]) -> str:
     lines = ["| bytes of a row | " + " | ".join(f"{n} SMs" for n in SOME) + " | from the L2 |"]
     lines.append("|---|" + "---|" * (len(SOME) + 1))
     for row in asked:
-        near = said.get(replace(row, ctas=SMS, fresh=False).name)
+        near = said.get(replace(row, ctas=SMS, ring=WARM).name)
         cells = [f"{said[replace(row, ctas=n).name]:,.0f}" for n in SOME]
         lines.append(f"| {row.size:,} | {' | '.join(cells)} | {f'{near:,.0f}' if near else ''} |")
     return "\n".join(lines)
@@ -210,10 +217,12 @@ def questions() -> tuple[Rows, ...]:
         *(Rows(threads, loads, SMS, NEIGHBOURS) for threads, loads in SIZES),
         *(Rows(threads, loads, SMS, pace=pace)
           for (threads, loads), pace in product(SIZES, (500, 1000, 3000))),
-        *(Rows(threads, loads, ctas, fresh=False)
+        *(Rows(threads, loads, ctas, ring=WARM)
           for (threads, loads), ctas in product(SIZES, (1, 33, SMS))),
         *(Rows(1, 1, ctas, width=4, onward=onward, steps=64)
           for ctas, onward in product((12, SMS), (32, 64, 128, 256, 512, 1024, 2048, 4096))),
-        *(Rows(128, 1, ctas, fresh=fresh, added=True)
-          for ctas, fresh in product((1, 4, 33, SMS), (True, False))),
+        *(Rows(128, 1, ctas, ring=ring, added=True)
+          for ctas, ring in product((1, 4, 33, SMS), (0, WARM))),
+        *(Rows(128, 1, SMS, ring=ring, steps=ring)
+          for ring in (40, 80, 100, 120, 140, 160, 180, 200, 230, 260, 300, 360)),
     )  # fmt: skip

@@ -45,7 +45,7 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model import Residents
 from sm100sim.timing.model.machine import replay
-from sm100sim.timing.predict.gpu import asked_of_l2, resident_ctas
+from sm100sim.timing.predict.gpu import asked_of_l2, places_of, resident_ctas
 from sm100sim.timing.predict.memory import from_memory
 from sm100sim.timing.records import LaunchTrace
 from sm100sim.timing.sass.lines import compiled
@@ -125,7 +125,7 @@ def ask(case: Case, apart: int = 0) -> Asked:
 def _clocks(launch: LaunchTrace) -> list[list[float]]:
     """When the machine reads the clock, by warp of the CTA that begins first."""
     draw = asked_of_l2(launch, load_chip(CHIP).draw())
-    trace = from_memory(launch)[0].traces[0]
+    trace = from_memory(launch, draw, places_of(launch, draw))[0].traces[0]
     copies = resident_ctas(launch, draw)
     issued = np.array(replay(trace, draw, Residents(copies), stand_room=1).issued)
     reads = [

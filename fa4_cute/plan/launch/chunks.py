@@ -1,8 +1,9 @@
 """Causal chunks of prompts over pages: whether CTAs that run take over those that do not yet.
 
-The host does not know the lengths. So they do where that is predicted to cost no query tile more:
-neither an empty one, nor one of as many keys as there is room for. Both orders go by sequences, so
-that what ends last is alike.
+The host does not know the lengths. So they do where that is predicted to cost no query tile more
+that has rows, not even one of as many keys as there is room for, and where empty ones, of which
+there may be as many as the rows of all sequences allow, do not cost what the others gain. Both
+orders go by sequences, so that what ends last is alike.
 """
 
 from __future__ import annotations
@@ -36,12 +37,21 @@ def row_of_chunks(spec: KernelSpec | Depth512Spec) -> ChunkRow | None:
     return predicted_of(CHUNKS, kernel, config.qkv_dtype, config.depth, spec.output_depth)
 
 
-def are_handed_out(row: ChunkRow, longest: int) -> bool:
-    """Return whether no query tile takes more, of none up to ``longest`` keys.
+def are_handed_out(row: ChunkRow, longest: int, full: int, empty: int) -> bool:
+    """Return whether no query tile with rows takes more, and all together less.
 
     What a key takes differs between the kernels, and so adds up.
+
+    Args:
+        row: the costs. longest: keys that a query tile may have. full: query tiles that have rows
+            at least. empty: those that have none, at most.
     """
-    tile, dynamic = row.tile, row.dynamic
-    alone, handed = (costs.tile + costs.keys(longest) for costs in (tile, dynamic))
-    without, empty = row.empty
-    return handed < alone and dynamic.tile < tile.tile and empty < without
+    least = min(_gain(row, keys) for keys in (0, longest))
+    without, handed = row.empty
+    return least > 0 and empty * (handed - without) < full * least
+
+
+def _gain(row: ChunkRow, keys: int) -> int:
+    """Return what a query tile of so many keys takes less if it is handed out."""
+    alone, handed = (costs.tile + costs.keys(keys) for costs in (row.tile, row.dynamic))
+    return alone - handed

@@ -56,6 +56,11 @@ class AttentionSizes:
             each = min(each, math.prod(self.blocks(shape, by_rows=True)))
         return each // shape.cluster_size
 
+    def full_query_tiles(self, shape: TileShape) -> int:
+        """Return how many work tiles at least have queries: those of one sequence with all."""
+        one = grid(shape, max_seqlen_q=self.num_queries, num_q_heads=self.num_q_heads, batch=1)
+        return math.prod(one) // shape.cluster_size
+
     def blocks(self, shape: TileShape, *, by_rows: bool = False) -> tuple[int, int, int]:
         """Return the grid in which every work tile of this shape has CTAs of its own.
 
@@ -141,7 +146,7 @@ def plan_launch(
 def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     """Return whether a launch of packed queries counts query tiles by rows: there are far fewer.
 
-    An empty one costs a CTA of its own some 3,600 cycles and a dynamic one 2,200
+    An empty one costs a CTA of its own some 3,300 cycles and a dynamic one 1,400 to 3,500
     (``plan.config.predicted.CHUNKS``), a full one 5,000 or more besides its keys, and to find the
     sequence of one a few hundred. Rows are counted one sequence after the other, whose order is
     the caller's.

@@ -289,12 +289,14 @@ def _choice_of_chunks(
     spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
 ) -> SchedulerChoice | None:
     """Return dynamic CTAs for causal chunks over pages, where several query tiles come to a place
-    and none takes more than in a CTA of its own."""
+    and those that have rows take less than in a CTA of their own."""
     row = row_of_chunks(spec)
     if row is None or is_empty(sizes):
         return None
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=True)
-    pays = _are_several(load, sizes) and are_handed_out(row, load.longest)
+    full = sizes.full_query_tiles(TileShape.of(spec.config))
+    empty = max(load.units - full, 0)
+    pays = _are_several(load, sizes) and are_handed_out(row, load.longest, full, empty)
     return SchedulerChoice(Scheduler.DYNAMIC) if pays else None
 
 

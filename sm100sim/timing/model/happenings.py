@@ -13,7 +13,7 @@ ROW_BYTES: Final = 128
 SHORT_ROW_BYTES: Final = 64
 """Rows of boxes of at most so many bytes take less time than longer ones."""
 NOBODY: Final = "nobody"
-"""Presses on memory: what others ask for is in the latency."""
+"""Presses on the L2 and memory: what others ask for is in the latency, and in the launch's time."""
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
 
@@ -58,7 +58,8 @@ def _memory_cycles(
     """
     port, share = draw["copy_bytes"], draw["l2_bytes"] / draw["sms"] / (fresh or 1)
     share = min(share, draw.values.get(most, port))
-    rate = port + (min(share, port) - port) * draw.values.get("l2_pressure", 1)
+    press = 0 if pressure == NOBODY else draw.values.get("l2_pressure", 1)
+    rate = port + (min(share, port) - port) * press
     cycles = size * (1 - fresh) / rate
     if fresh:
         memory = draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"]

@@ -59,6 +59,13 @@ def resident_ctas(launch: LaunchTrace, draw: Draw) -> int:
     return found
 
 
+def places_of(launch: LaunchTrace, draw: Draw) -> int:
+    """Return how many clusters of a launch run at once."""
+    groups = int(draw["sms"]) // prod(launch.cluster)
+    held = -(-sum(len(trace.clusters) for trace in launch.traces) // groups)
+    return groups * min(resident_ctas(launch, draw), held)
+
+
 def finish(durations: Sequence[float], places: int, gap: float) -> float:
     """Return when the last of some jobs ends that take the first free place, in their order."""
     free = [0.0] * places
@@ -78,9 +85,9 @@ def time_launch(
         hbm_bytes: bytes that have to come from memory besides.
         cold: nothing is in the L2 when the launch begins.
     """
-    traffic = NO_TRAFFIC
+    traffic, places = NO_TRAFFIC, places_of(launch, draw)
     if cold:
-        launch, traffic = from_memory(launch)
+        launch, traffic = from_memory(launch, draw, places)
     size = prod(launch.cluster)
     clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
     resident = resident_ctas(launch, draw)
@@ -96,13 +103,15 @@ def time_launch(
         turns = Residents(copies, held, gap)
         each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
         work = finish(_scattered(order, each, draw), groups, 0)
+    work = max(work, draw.values.get("l2_cycles", 0))
     dirty = draw.values.get("l2_dirty_bytes", 0) if cold else 0
-    moved = _moving(draw, hbm_bytes + traffic.read, traffic.written, dirty)
+    read = hbm_bytes + traffic.read_in_all(_answered_by_l1(launch, parts))
+    moved = _moving(draw, read, traffic.written, dirty)
     return LaunchTime(
         draw["launch_cycles"] + max(work, moved),
         parts,
         resident,
-        groups * copies,
+        places,
         "HBM" if moved > work else "SMs",
     )
 
@@ -126,11 +135,11 @@ def _moving(draw: Draw, read: float, written: float, dirty: float = 0) -> float:
     return gbytes * draw["clock_mhz"] / 1e3
 
 
-def _answered_by_l1(launch: LaunchTrace, time: LaunchTime) -> float:
+def _answered_by_l1(launch: LaunchTrace, parts: Sequence[ClusterTime]) -> float:
     """Bytes of a launch's loads that do not come as far as the L2."""
     return sum(
         SECTOR_BYTES * part.l1_answered * len(trace.clusters) * len(trace.streams) / len(part.warps)
-        for trace, part in zip(launch.traces, time.parts, strict=True)
+        for trace, part in zip(launch.traces, parts, strict=True)
         if part.l1_answered
     )
 
@@ -141,12 +150,13 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     A first run, in which each SM has its port to itself, says in how much time it asks for its
     bytes; what that is of the L2's and memory's rate counts as pressure (`model.happenings`).
     """
-    launch, traffic = from_memory(launch)
+    launch, traffic = from_memory(launch, draw, places_of(launch, draw))
     alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
     first = time_launch(launch, alone)
     work = first.cycles - draw["launch_cycles"]
-    asked = traffic.asked - _answered_by_l1(launch, first)
-    moving = _moving(draw, traffic.read, traffic.written)
+    answered = _answered_by_l1(launch, first.parts)
+    asked = traffic.asked - answered
+    moving = _moving(draw, traffic.read_in_all(answered), traffic.written)
     pressure = {
         "l2_pressure": min(asked / draw["l2_bytes"] / work, 1),
         # What takes memory longest it takes as long as memory: SMs that wait let others be served.
@@ -154,6 +164,7 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     }
     if "hbm_ahead" in draw.values:
         pressure |= _waiting(launch, alone, work, moving)
+        pressure["l2_cycles"] = max(traffic.own - answered, 0) / draw["l2_bytes"]
     return replace(draw, values={**draw.values, **pressure})
 
 

@@ -3,14 +3,15 @@
 What several CTAs read comes once: of each copy or load of it that share counts which its bytes have
 in all that is read of its tensor. Memory answers chunk by chunk, and not all after the same time.
 Tensors are those of the launch, `LaunchTrace.tensors`; other accesses are taken to find the L2.
-What is written goes to memory once.
+What is written goes to memory once. Rows that a CTA alone loads and loads again come from memory
+again as far as the L2 does not keep what all CTAs load in between.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -18,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from ..chips import Draw
 from ..records import SECTOR_BYTES, Action, ClusterTrace, DynamicEvent, Extent, LaunchTrace
 
 MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
@@ -40,39 +42,102 @@ class Traffic:
 
     Attributes:
         asked: of all copies, loads and stores, at the L2. read, written: at memory.
+        repeated: of loads, what the cluster had loaded before; the L1 answers some of it.
+        again: of that, what the L2 has lost. own: of loads of lanes, where no CTA shares the row.
     """
 
     asked: int
     read: float
     written: float
+    repeated: int = 0
+    again: float = 0
+    own: int = 0
+
+    def read_in_all(self, answered: float) -> float:
+        """Bytes that memory reads where the L1 answers so many."""
+        passing = max(1 - answered / self.repeated, 0) if self.repeated else 0
+        return self.read + self.again * passing
 
 
 NO_TRAFFIC: Final = Traffic(0, 0, 0)
 
 
-def from_memory(launch: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
-    """Return a launch whose copies and loads say which share is fresh, and its traffic."""
-    moved: Counter[Key] = Counter()
-    asked = 0
-    for trace in launch.traces:
-        seen: set[int] = set()
-        for event, count in _moves(trace):
-            asked += _bytes(event) * count * len(trace.clusters)
-            which = _tensor(launch.tensors, event)
-            if which is not None:
-                size = _passing(event, count, seen) * len(trace.clusters)
-                moved[writes(event), which] += size
-    shares = {key: min(1.0, launch.tensors[key[1]].size / size) for key, size in moved.items()}
+@dataclass
+class _Moved:
+    """What clusters move of a tensor, of all clusters, and what one of each trace does.
+
+    Attributes:
+        whole: bytes that pass the L1. first: those of each trace's cluster. repeats: bytes that it
+            loads again. loaded: bytes of all its loads by lanes.
+    """
+
+    whole: Counter[Key]
+    first: list[Counter[Key]]
+    repeats: list[Counter[Key]]
+    loaded: list[Counter[Key]]
+    asked: int = 0
+
+
+def lost(size: float, draw: Draw) -> float:
+    """Which share of what was loaded the L2 has lost when so many bytes have come since.
+
+    An H200's SMs load rings of 22 to 52 MB in all again and again, and wait for memory the more
+    often the larger they are (`benchmarks/timing/sharing/h200_rows.json`). Where a chip's file does
+    not say how large the rings are nothing is lost.
+    """
+    if "l2_keeps_bytes" not in draw.values:
+        return 0.0
+    keeps, forgets = draw["l2_keeps_bytes"], draw["l2_forgets_bytes"]
+    return min(max((size - keeps) / (forgets - keeps), 0), 1)
+
+
+def from_memory(launch: LaunchTrace, draw: Draw, places: int) -> tuple[LaunchTrace, Traffic]:
+    """Return a launch whose copies and loads say which share is fresh, and its traffic.
+
+    Args:
+        launch, draw: the launch, and values of a chip. places: clusters that run at once.
+    """
+    moved = _moved(launch)
+    shares = {key: min(1.0, launch.tensors[key[1]].size / n) for key, n in moved.whole.items()}
     bytes_of = {
-        written: sum(shares[key] * size for key, size in moved.items() if key[0] is written)
+        written: sum(shares[key] * size for key, size in moved.whole.items() if key[0] is written)
         for written in (False, True)
     }
-    traces = tuple(
-        replace(trace, events=tuple(_marked(launch.tensors, shares, trace.events)))
-        for trace in launch.traces
-    )
-    traffic = Traffic(asked, bytes_of[False], bytes_of[True])
-    return replace(launch, traces=traces), traffic
+    traces, repeated, again, own = [], 0, 0.0, 0
+    clusters = zip(launch.traces, moved.first, moved.repeats, moved.loaded, strict=True)
+    for trace, first, repeats, loaded in clusters:
+        alone = {key for key in first if not key[0] and shares[key] == 1}
+        between = places * sum(first[key] for key in alone)
+        gone = lost(min(between, sum(launch.tensors[key[1]].size for key in alone)), draw)
+        marks = _Marks(launch.tensors, shares, {key[1]: gone for key in alone})
+        traces.append(replace(trace, events=tuple(marks.marked(trace))))
+        count = len(trace.clusters)
+        repeated += count * sum(repeats.values())
+        again += count * gone * sum(repeats[key] for key in alone)
+        own += count * sum(loaded[key] for key in alone)
+    traffic = Traffic(moved.asked, bytes_of[False], bytes_of[True], repeated, again, own)
+    return replace(launch, traces=tuple(traces)), traffic
+
+
+def _moved(launch: LaunchTrace) -> _Moved:
+    moved = _Moved(Counter(), [], [], [])
+    for trace in launch.traces:
+        seen: set[int] = set()
+        first, repeats, loaded = Counter[Key](), Counter[Key](), Counter[Key]()
+        for event, count in _moves(trace):
+            moved.asked += _bytes(event) * count * len(trace.clusters)
+            which = _tensor(launch.tensors, event)
+            if which is not None:
+                key = writes(event), which
+                size = _passing(event, count, seen)
+                first[key] += size
+                moved.whole[key] += size * len(trace.clusters)
+                repeats[key] += _bytes(event) * count - size
+                loaded[key] += _bytes(event) * count * _loads(event)
+        moved.first.append(first)
+        moved.repeats.append(repeats)
+        moved.loaded.append(loaded)
+    return moved
 
 
 def writes(event: DynamicEvent) -> bool:
@@ -84,7 +149,11 @@ def writes(event: DynamicEvent) -> bool:
 
 def awaited(event: DynamicEvent) -> bool:
     """Whether lanes load something that comes from memory."""
-    return event.kind is Action.GLOBAL and event.detail[:1] == ("ld",) and event.fresh > 0
+    return _loads(event) and event.fresh > 0
+
+
+def _loads(event: DynamicEvent) -> bool:
+    return event.kind is Action.GLOBAL and event.detail[:1] == ("ld",)
 
 
 def _bytes(event: DynamicEvent) -> int:
@@ -124,29 +193,48 @@ def _tensor(tensors: tuple[Extent, ...], event: DynamicEvent) -> int | None:
     return which
 
 
-def _marked(
-    tensors: tuple[Extent, ...], shares: dict[Key, float], events: Iterable[DynamicEvent]
-) -> Iterator[DynamicEvent]:
-    """The events of a cluster, each with its share that is fresh.
+@dataclass(frozen=True)
+class _Marks:
+    """Says of events of a cluster which share is fresh.
 
-    What a load before it has brought is not fresh, though nobody asked for it.
+    Attributes:
+        tensors, shares: of the launch; of what is read and written of each.
+        gone: by tensor that no other cluster reads, what the L2 has lost of it.
     """
-    brought: set[int] = set()
-    for event in events:
-        which = _tensor(tensors, event) if event.kind in MOVES else None
-        if which is None:
-            yield event
-            continue
-        marked = replace(event, fresh=shares.get((writes(event), which), 0))
-        if not (awaited(marked) and event.pieces):
-            yield marked
-            continue
-        fetched = {SECTOR_BYTES * piece // FETCHED_BYTES for piece in event.pieces}
-        first = tensors[which].address
-        chunks = {(FETCHED_BYTES * part - first) // CHUNK_BYTES for part in fetched - brought}
-        late = max((normal(which, chunk) for chunk in chunks), default=0.0)
-        yield replace(marked, fresh=marked.fresh if chunks else 0, late=late)
-        brought |= fetched
+
+    tensors: tuple[Extent, ...]
+    shares: dict[Key, float]
+    gone: dict[int, float]
+
+    def marked(self, trace: ClusterTrace) -> Iterator[DynamicEvent]:
+        """The events of a cluster; what a load before has brought is not fresh."""
+        brought: set[int] = set()
+        for event, times in zip(trace.events, _times(trace).tolist(), strict=True):
+            which = _tensor(self.tensors, event) if event.kind in MOVES else None
+            if which is None:
+                yield event
+                continue
+            marked = replace(event, fresh=self.shares.get((writes(event), which), 0))
+            if not (awaited(marked) and event.pieces):
+                yield marked
+                continue
+            fetched = {SECTOR_BYTES * piece // FETCHED_BYTES for piece in event.pieces}
+            first = self.tensors[which].address
+            chunks = {(FETCHED_BYTES * part - first) // CHUNK_BYTES for part in fetched - brought}
+            brought |= fetched
+            again = self.gone.get(which, 1)
+            share = (bool(chunks) + (times - 1) * again) / times if times > 1 else bool(chunks)
+            late = max((normal(which, chunk) for chunk in chunks), default=0.0)
+            yield replace(marked, fresh=marked.fresh * share, late=late)
+
+
+def _times(trace: ClusterTrace) -> np.ndarray:
+    """How often that warp executes each event which does it most often."""
+    times = np.zeros(len(trace.events), np.int64)
+    for stream in trace.streams:
+        made = np.bincount(stream.event[stream.event >= 0], minlength=len(trace.events))
+        times = np.maximum(times, made)
+    return times
 
 
 @cache

@@ -13,7 +13,9 @@ from fa4_cute.host.choose.support import choose, require
 from fa4_cute.plan.config.prediction import ChunkRow, Costs
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.chunks import are_handed_out, is_in_chunks, row_of_chunks
+from fa4_cute.plan.launch.launch import AttentionSizes
 from fa4_cute.plan.launch.sm100_selection import SchedulerChoice
+from fa4_cute.plan.launch.tiles import TileShape
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
@@ -23,12 +25,42 @@ CHUNKS = Variant(CAUSAL, ragged_q=True, used_k=True, page_size=64)
 ROW = ChunkRow("2q", 2, 128, 128, Costs(0, 9000, 1000), Costs(5000, 7000, 1100), (3000, 2000))
 
 
-def test_they_are_handed_out_where_no_query_tile_costs_more() -> None:
-    assert are_handed_out(ROW, 1024 * 19)
-    assert not are_handed_out(ROW, 1024 * 20)
-    assert not are_handed_out(ROW._replace(empty=(2000, 2000)), 1024)
+def test_they_are_handed_out_where_no_query_tile_with_rows_costs_more() -> None:
+    assert are_handed_out(ROW, 1024 * 19, 8, 100)
+    assert not are_handed_out(ROW, 1024 * 20, 8, 0)
     dearer = ROW._replace(dynamic=Costs(5000, 9500, 900))
-    assert not are_handed_out(dearer, 1024 * 20)
+    assert not are_handed_out(dearer, 1024 * 20, 8, 0)
+
+
+def test_empty_query_tiles_may_not_cost_what_the_others_gain() -> None:
+    """Each of 1,024 keys gains 1,900 cycles, and an empty one takes 200 more."""
+    row = ROW._replace(empty=(2000, 2200))
+    assert are_handed_out(row, 1024, 10, 94)
+    assert not are_handed_out(row, 1024, 10, 95)
+    assert are_handed_out(row, 1024, 10, 0)
+    assert not are_handed_out(row, 1024, 0, 1)
+
+
+@pytest.mark.parametrize("total_q", [0, 16 * 2048, 16 * 2048 - 3000])
+def test_query_tiles_that_have_rows_at_least(total_q: int) -> None:
+    """Two heads of keys with four of queries each: tiles of 64 positions of 256 rows."""
+    spec = KernelSpec.for_attention(DType.BF16, 128, num_qo=2, group=4, variant=CHUNKS)
+    shape, sizes = TileShape.of(spec.config), AttentionSizes(16, 2048, 8192, 8, 2, total_q)
+    queries = total_q or 16 * 2048
+    assert sizes.full_query_tiles(shape) == 2 * -(-queries // shape.positions)
+    assert sizes.full_query_tiles(shape) <= sizes.query_tiles(shape)
+
+
+def test_many_empty_query_tiles_are_not_handed_out() -> None:
+    """At 192/128 an empty one takes more: one long chunk beside many steps of decoding, whose
+    queries are as few as there are sequences, and as many prompts of one length."""
+    config = KernelSpec.for_attention(DType.BF16, 192, head_dim_v=128, num_qo=2, variant=CHUNKS)
+    row = row_of_chunks(config)
+    assert row is not None
+    assert row.empty[1] > row.empty[0]
+    most = row.tile.tile - row.dynamic.tile
+    assert are_handed_out(row, 8192, 1, most // (row.empty[1] - row.empty[0]) - 2)
+    assert not are_handed_out(row, 8192, 1, most // (row.empty[1] - row.empty[0]) + 1)
 
 
 def test_a_kernel_has_a_row_by_its_element_type_and_head_dims() -> None:

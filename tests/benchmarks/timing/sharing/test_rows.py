@@ -15,8 +15,10 @@ import pytest
 from benchmarks.timing.questions import SMS
 from benchmarks.timing.replayed import WARM
 from benchmarks.timing.sharing.cold import ROUNDS
+from benchmarks.timing.sharing.cold import WARM as RING
 from benchmarks.timing.sharing.rows import NEIGHBOURS, SIZES, Rows, machine, questions, table
 from sm100sim.timing.chips import load_chip
+from sm100sim.timing.predict.memory import lost
 from testing.hardware.simulate import simulate
 
 SAID = {
@@ -33,7 +35,7 @@ def said(asked: Rows) -> float:
 @pytest.mark.parametrize(
     "asked",
     [Rows(64, 2, 2, 1 << 14, steps=3), Rows(32, 1, 2, NEIGHBOURS, width=4, steps=3),
-     Rows(32, 1, 2, 1 << 14, fresh=False, pace=300, steps=6),
+     Rows(32, 1, 2, 1 << 14, ring=4, pace=300, steps=6),
      Rows(1, 1, 2, 1 << 14, width=4, onward=64, steps=4),
      Rows(64, 1, 3, 1 << 14, added=True, steps=3)],
     ids=lambda q: q.name,
@@ -65,7 +67,7 @@ def test_memory_brings_64_bytes_at_once() -> None:
         chain = Rows(1, 1, ctas, width=4, steps=64)
         far = [said(replace(chain, onward=64 << n)) for n in range(7)]
         assert max(far) < 1.03 * min(far)
-        near = said(Rows(32, 1, SMS, fresh=False))
+        near = said(Rows(32, 1, SMS, ring=RING))
         assert said(replace(chain, onward=32)) == pytest.approx((mean(far) + near) / 2, rel=0.03)
 
 
@@ -96,7 +98,7 @@ def test_the_chips_deviation_is_that_of_single_lanes() -> None:
 
 def test_atomics_take_an_sm_always_as_long_and_another_longer() -> None:
     chip = load_chip("h200").parameters
-    counted, plain = (Rows(128, 1, fresh=False, added=added) for added in (True, False))
+    counted, plain = (Rows(128, 1, ring=RING, added=added) for added in (True, False))
     one, least, most = (a - said(plain) for a in SAID[counted.name]["row"])
     latency = chip["global_latency"].value + chip["atomic_latency"].value
     assert one == pytest.approx(latency, rel=0.15)
@@ -107,11 +109,24 @@ LANE = Rows(1, 1, SMS, width=4, steps=64)
 ASKED = (
     *((Rows(threads, loads, ctas), 0.065) for threads, loads in SIZES[1:] for ctas in (33, 66)),
     *((Rows(threads, loads, SMS), 0.05) for threads, loads in SIZES[1:-1]),
-    (Rows(*SIZES[-1], SMS), 0.125),  # memory has no time left
+    (Rows(*SIZES[-1], SMS), 0.05),  # memory has no time left
     (Rows(32, 1, SMS, width=4), 0.05),
     *((replace(LANE, onward=onward), 0.07) for onward in (64, 512, 4096)),
     (replace(LANE, onward=32), 0.16),
+    # from the L2: a barrier that reduces takes longer than in the machine
+    *((Rows(*size, ctas, ring=RING), 0.155) for size in SIZES for ctas in (1, 33, SMS)),
 )
+
+
+def test_the_l2_keeps_what_the_chips_file_says() -> None:
+    """Rings of all SMs: where the first wait for memory, and where all do."""
+    chip = load_chip("h200").draw()
+    rings = [asked for asked in questions() if asked.ring > RING]
+    assert len(rings) == 12
+    near, far = (said(rings[0]), said(rings[-1]))
+    for ring in rings:
+        waits = (said(ring) - near) / (far - near)
+        assert waits == pytest.approx(lost(SMS * ring.ring * ring.size, chip), abs=0.06)
 
 
 @pytest.mark.slow

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.timing.model.happenings import happening_of
 from sm100sim.timing.predict import predict_launch
-from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-from sm100sim.timing.predict.memory import Traffic, from_memory
+from sm100sim.timing.predict.gpu import asked_of_l2, places_of, time_launch
+from sm100sim.timing.predict.memory import Traffic, from_memory, lost
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
 from sm100sim.timing.sass.trace import tensors_of
 from testing.clocked import Program, chip, op
@@ -49,8 +50,13 @@ def launch(ctas: int = 4) -> LaunchTrace:
     return LaunchTrace((ctas, 1, 1), (32, 1, 1), (1, 1, 1), 200_000, (trace,), (Q, K, OUT))
 
 
+def fresh_of(of: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
+    """A launch on an H200 that says what is fresh, and its traffic."""
+    return from_memory(of, H200, places_of(of, H200))
+
+
 def test_what_is_read_once_is_fresh_and_what_is_shared_in_part() -> None:
-    marked, traffic = from_memory(launch())
+    marked, traffic = fresh_of(launch())
     fresh = {e.address: e.fresh for e in marked.traces[0].events if e.size and e.address >= 0}
     assert fresh[K.address] == 1 / 8  # 2 KB of 16 that four CTAs read
     assert fresh[OUT.address] == 1
@@ -58,7 +64,7 @@ def test_what_is_read_once_is_fresh_and_what_is_shared_in_part() -> None:
 
 
 def test_what_no_tensor_map_describes_finds_the_l2() -> None:
-    marked, traffic = from_memory(replace(launch(), tensors=(K,)))
+    marked, traffic = fresh_of(replace(launch(), tensors=(K,)))
     assert traffic.read == 2 * KB
     assert all(e.fresh == 0 for e in marked.traces[0].events if e.address == Q.address)
 
@@ -105,7 +111,7 @@ def test_loads_and_stores_of_lanes_move_memory_as_copies_do() -> None:
     )
     trace = replace(program.trace(), clusters=tuple(range(32)))
     some = replace(launch(), traces=(trace,))
-    marked, traffic = from_memory(some)
+    marked, traffic = fresh_of(some)
     assert traffic == Traffic(asked=32 * 4 * 128, read=6 * KB, written=KB)
     fresh = {e.detail[0]: e.fresh for e in marked.traces[0].events}
     assert fresh == {"ld": 1 / 2, "": 1 / 2, "st": 1 / 4}  # 8, 4 and 4 KB of 4, 2 and 1
@@ -120,15 +126,16 @@ def test_what_the_l1_answers_is_neither_fresh_nor_asked_of_the_l2() -> None:
     program = Program().warp(0, *turn * 16, *[(op("STG.E.128 [R2.64], R4"), store)] * 16)
     trace = replace(program.trace(), clusters=tuple(range(32)), shared_bytes=200_000)
     some = replace(launch(), traces=(trace,))
-    marked, traffic = from_memory(some)
-    assert traffic == Traffic(asked=32 * 32 * 128, read=4 * KB, written=KB)
+    marked, traffic = fresh_of(some)
+    assert traffic == Traffic(32 * 32 * 128, 4 * KB, KB, repeated=60 * KB, own=64 * KB)
+    assert traffic.read_in_all(60 * KB) == 4 * KB
     fresh = [(event.detail[0], event.fresh) for event in marked.traces[0].events]
     assert fresh[0] == ("ld", 1)  # 4 KB of 4 pass the L1, once
     assert fresh[1:] == [("ld", 0)] * 15 + [("st", KB / (32 * 16 * 128))] * 16
     far = replace(some, traces=(replace(trace, shared_bytes=0),))
     near, all_ = (asked_of_l2(which, H200)["l2_pressure"] for which in (some, far))
     alone = replace(H200, values={**H200.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
-    cycles = [time_launch(from_memory(which)[0], alone).cycles for which in (some, far)]
+    cycles = [time_launch(fresh_of(which)[0], alone).cycles for which in (some, far)]
     asked = [pressure * time for pressure, time in zip((near, all_), cycles, strict=True)]
     assert asked[0] / asked[1] == pytest.approx((1 + 16) / (16 + 16))
 
@@ -225,19 +232,19 @@ def reading(*steps: object, ctas: int = 1, size: int = 64 * KB) -> LaunchTrace:
 
 def test_64_bytes_come_at_once() -> None:
     """Who asks for the second 32 of them finds them, whoever asked for the first."""
-    marked, _ = from_memory(reading(*loads(8, 1), size=256))
+    marked, _ = fresh_of(reading(*loads(8, 1), size=256))
     assert [event.fresh for event in marked.traces[0].events] == [1, 0] * 4
-    marked, _ = from_memory(reading(*loads(4, 1, apart=2), size=256))
+    marked, _ = fresh_of(reading(*loads(4, 1, apart=2), size=256))
     assert [event.fresh for event in marked.traces[0].events] == [1] * 4
 
 
 def test_a_load_waits_for_the_last_of_its_chunks() -> None:
     """A chunk is as late whatever is loaded of it; a larger load waits for more of them."""
-    (marked, _), (whole, _) = (from_memory(reading(*loads(n, 512 // n))) for n in (16, 1))
+    (marked, _), (whole, _) = (fresh_of(reading(*loads(n, 512 // n))) for n in (16, 1))
     late = [event.late for event in marked.traces[0].events]
     assert len(set(late)) == 16
     assert [event.late for event in whole.traces[0].events] == [max(late)]
-    again, _ = from_memory(reading(*loads(16, 8, apart=32)))
+    again, _ = fresh_of(reading(*loads(16, 8, apart=32)))
     assert [event.late for event in again.traces[0].events] == late
     each = [happening_of(event, H200) for event in marked.traces[0].events]
     mean = sum(one.latency for one in each if one) / 16
@@ -250,11 +257,13 @@ def test_waits_are_longer_the_more_others_wait() -> None:
     """With other work in between fewer do; nobody waits `hbm_slowest` times as long."""
     work = [op("IADD3 R1, R1, 0x1, RZ", stall=15)] * 200
     one, all_ = (asked_of_l2(reading(*loads(16, 64), ctas=n), H200) for n in (1, 132))
-    busy = [step for pair in zip(loads(16, 64)[::2], loads(16, 64)[1::2]) for step in (*pair, *work)]
+    rows = loads(16, 64)
+    busy = [step for at in range(0, len(rows), 2) for step in (*rows[at : at + 2], *work)]
     paced = asked_of_l2(reading(*busy, ctas=132), H200)
     assert 1 < one["hbm_slower"] < 1.01 < paced["hbm_slower"] < all_["hbm_slower"]
-    assert asked_of_l2(reading(*loads(16, 4096), ctas=132, size=2048 * KB), H200)["hbm_slower"] == (
-        H200["hbm_slowest"]
+    assert (
+        asked_of_l2(reading(*loads(16, 4096), ctas=132, size=2048 * KB), H200)["hbm_slower"]
+        == (H200["hbm_slowest"])
     )
     launch_ = reading(*loads(16, 64), ctas=132)
     slow, fast = (time_launch(launch_, draw, cold=True).cycles for draw in (all_, one))
@@ -281,3 +290,39 @@ def test_who_waits_for_atomics_ends_apart() -> None:
     assert long == pytest.approx(H200["atomic_deviation"] / one, rel=0.1)
     assert short == pytest.approx(long, rel=0.1)
     assert H200["atomic_latency"] == happening_of(event, H200).latency - H200["global_latency"]
+
+
+def test_the_l2_loses_what_many_ctas_load_in_between() -> None:
+    """A row that each of them loads twice; 22 MB are kept, of more a part comes again."""
+    assert [lost(size * 1e6, H200) for size in (10, 22, 37, 52, 80)] == [0, 0, 0.5, 1, 1]
+    assert lost(80e6, B200) == 0
+    for row, share in ((128 * KB, 0), (512 * KB, 1)):
+        turn = loads(row // 4096, 128)
+        _, traffic = fresh_of(reading(*turn, *turn, ctas=132, size=row))
+        assert (traffic.repeated, traffic.again) == (132 * row, share * 132 * row)
+        assert traffic.read_in_all(0) == (1 + share) * traffic.read
+        assert traffic.read_in_all(traffic.repeated / 2) == (1 + share / 2) * traffic.read
+    shared = replace(reading(*turn, *turn, ctas=132), tensors=(Extent(Q.address, row, row),))
+    assert fresh_of(shared)[1].again == 0, "others have loaded them since"
+
+
+def test_what_is_loaded_again_waits_for_memory_as_often_as_it_is_lost() -> None:
+    """A warp goes through its row twice with the same instructions."""
+    for row, fresh in ((32 * KB, 1 / 2), (512 * KB, 1)):
+        launched = reading(*loads(row // 4096, 128), ctas=132, size=row)
+        (trace,) = launched.traces
+        stream = trace.streams[0]
+        twice = replace(stream, order=np.tile(stream.order, 2), event=np.tile(stream.event, 2))
+        marked, _ = fresh_of(replace(launched, traces=(replace(trace, streams=(twice,)),)))
+        assert {event.fresh for event in marked.traces[0].events} == {fresh}
+
+
+def test_lanes_that_load_from_the_l2_have_its_port_until_it_is_used_up() -> None:
+    """32 KB of all SMs at once: no load takes longer, and the launch as long as the L2."""
+    far = reading(*loads(16, 1024), ctas=132, size=512 * KB)
+    draw = asked_of_l2(replace(far, tensors=far.tensors), H200)
+    assert draw["l2_cycles"] == pytest.approx(132 * 512 * KB / H200["l2_bytes"])
+    assert time_launch(far, draw).cycles == pytest.approx(draw["l2_cycles"])
+    one = happening_of(replace(loads(1, 1024)[0][1], fresh=0), draw)
+    assert one is not None
+    assert one.memory == pytest.approx(32 * KB / H200["copy_bytes"])
