@@ -190,10 +190,10 @@ def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> di
     if any(map(awaited, events)):
         waited = waits(hbm_latency=-near, hbm_deviation=0.0)
         busy = alone["hbm_ahead"] * moving
-        # The time t of all is work + waited * (slower - 1), with slower = 1 / (1 - busy / t).
+        # The time of all is work + waited * (slower - 1), with slower = time / (time - busy).
         less = work + busy
         time = (less + (less * less - 4 * busy * (work - waited)) ** 0.5) / 2
-        found["hbm_slower"] = min(1 / (1 - busy / time), alone["hbm_slowest"])
+        found["hbm_slower"] = time / max(time - busy, time / alone["hbm_slowest"])
         spread = waited / (near + alone["hbm_latency"]) * alone["hbm_deviation"] ** 2
     if any(map(atomic, events)):
         times = waits(atomic_latency=-near) / (near + alone["atomic_latency"])

@@ -108,7 +108,7 @@ def test_atomics_take_an_sm_always_as_long_and_another_longer() -> None:
 LANE = Rows(1, 1, SMS, width=4, steps=64)
 ASKED = (
     *((Rows(threads, loads, ctas), 0.065) for threads, loads in SIZES[1:] for ctas in (33, 66)),
-    *((Rows(threads, loads, SMS), 0.05) for threads, loads in SIZES[1:-1]),
+    *((Rows(threads, loads, SMS), 0.055) for threads, loads in SIZES[1:-1]),
     (Rows(*SIZES[-1], SMS), 0.21),  # memory has no time left
     (Rows(32, 1, SMS, width=4), 0.05),
     *((replace(LANE, onward=onward), 0.07) for onward in (64, 512, 4096)),

@@ -326,3 +326,14 @@ def test_lanes_that_load_from_the_l2_have_its_port_until_it_is_used_up() -> None
     one = happening_of(replace(loads(1, 1024)[0][1], fresh=0), draw)
     assert one is not None
     assert one.memory == pytest.approx(32 * KB / H200["copy_bytes"])
+
+
+def test_nobody_waits_where_memory_takes_all_the_time() -> None:
+    """Loads whose results nobody needs: the launch takes as long as memory, at any rate."""
+    rows = [step for step in loads(16, 1024) if isinstance(step, tuple)]
+    far = reading(*rows, ctas=132, size=512 * KB)
+    draw = asked_of_l2(far, chip("h200", launch_cycles=0, cta_cycles=0, l2_dirty_bytes=0))
+    assert draw["hbm_slower"] <= draw["hbm_slowest"]
+    time = time_launch(far, draw, cold=True)
+    moving = 132 * 512 * KB / draw["hbm_gbytes"] * draw["clock_mhz"] / 1e3
+    assert (time.bound_by, time.cycles) == ("HBM", pytest.approx(moving))
