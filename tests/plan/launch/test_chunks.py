@@ -107,6 +107,8 @@ PROMPTS = Problem("bf16", 16, 2048, 8192, 32, 8, 128, 128, causal=True, features
         {"num_q_heads": 8},
         {"head_dim": 192},
         {"head_dim": 256, "head_dim_v": 256},
+        {"head_dim": 512, "head_dim_v": 512},
+        {"dtype": "fp8_e4m3", "head_dim": 192, "seqlen_k": 65536},
     ],
 )
 def test_causal_chunks_over_pages_are_handed_out(changes: dict[str, Any]) -> None:

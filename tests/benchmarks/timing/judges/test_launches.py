@@ -93,7 +93,7 @@ from dataclasses import replace
 from benchmarks.timing.judges import launches as l
 from benchmarks.timing.judges.cases import CASES, INTEGERS, WRITTEN
 from benchmarks.timing.judges.problems import (
-    Bags, Flagged, LayerNorm, Product, Softmax, Taps, Transposed, Weighed,
+    Bags, Flagged, Hops, LayerNorm, Product, Softmax, Taps, Transposed, Weighed,
 )
 from sm100sim.triton import activate
 from benchmarks.timing.judges.triton_programs import PROGRAMS
@@ -105,6 +105,8 @@ small = {
     "Triton softmax, in pieces": Softmax(2, 2048), "Triton transposition": Transposed(128, 64),
     "Triton matrix times vector": Weighed(8, 2048),
     "Triton sums with flags": Flagged(4, 1024, 2),
+    "Triton sums, row by row": Flagged(4, 1024, 2),
+    "Triton sums of rows that rows name": Hops(12, 1024, 4),
 }
 for case in CASES:
     if case.family in PROGRAMS and case.family not in found and case.family != "Triton attention":
@@ -128,7 +130,7 @@ def test_triton_programs_are_right() -> None:
         env={**os.environ, "CUTE_DSL_ARCH": "sm_90a"},
     )  # fmt: skip
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 10
+    assert len(found) == 12
     assert all(error < 2e-3 for error in found.values()), found
 
 
