@@ -192,14 +192,15 @@ memory. So rows that lanes wait for were asked on 29 November ([what an H200
 said](timing_probes.md#rows-that-lanes-wait-for)), and twice since sums were predicted, kept and
 then measured: 36d08ff4, eight cases, 4 to 20 % too fast (mean 11 %), with what is under way in
 front of a wait and not yet in its length; 516d7dd8, nine other cases, 5.9 % off in the mean, eight
-of them within 8 %. Since then the L2 loses lines, and lanes have its port to themselves. What a profile says of the model's own error is, of
-kernels without MMAs, that of the first predictions of these and of those that read each row once
+of them within 8 %. Since then the L2 loses lines, and lanes have its port to themselves. What a
+profile says of the model's own error is, of kernels without MMAs, that of the first predictions of
+these and of those that read each row once
 (above)."""
 OF_LANES_WHY: Final = """
 * **Rows in pieces** (-4 to -17 %): a row is read twice, and the 20 to 70 MB that all SMs hold in
   between do not stay in the L2. The machine lost nothing of it; now it loses what rings of rows
-  lose (`sharing/h200_rows.json`), 43 % at 35 MB where ncu counts 48 and 68 %, for what is written in
-  between is left out. Of the L1, which they fill, the machine has a third where the chip has a
+  lose (`sharing/h200_rows.json`), 43 % at 35 MB where ncu counts 48 and 68 %, for what is written
+  in between is left out. Of the L1, which they fill, the machine has a third where the chip has a
   tenth.
 * **Matrix times vector** (-6, +2 and +9 %) reads memory once. A warp that loads whole lines past
   the L1 waits longer than the machine says: 16 loads of 512 bytes take an H200 1,267 cycles, of 128
