@@ -167,7 +167,8 @@ class DynamicEvent:
             columns of 32 bits.
         address: of the first byte in global memory; in Tensor Memory lane << 16 | column, of an
             MMA that of D.
-        detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
+        detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",);
+            of an atomic operation whose result is asked for "answered".
         fresh: share of the bytes that come from memory, or go there, and not only to the L2.
         late: of a load, by how many deviations memory answers the last of its chunks later than it
             does on average.
@@ -190,8 +191,8 @@ class DynamicEvent:
 
 
 def atomic(event: DynamicEvent) -> bool:
-    """Whether lanes read and write global memory in one operation."""
-    return event.kind is Action.GLOBAL and event.detail[:1] in (("atomic",), ("atomic_b128",))
+    """Whether lanes read and write global memory in one operation, and hear what was there."""
+    return event.kind is Action.GLOBAL and "answered" in event.detail
 
 
 @dataclass(frozen=True, eq=False)

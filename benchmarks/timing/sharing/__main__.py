@@ -28,7 +28,6 @@ from benchmarks.timing.sharing import (
     rows,
     skews,
     starts,
-    tiles,
 )
 from benchmarks.timing.sharing.operands import (
     SLOTS,
@@ -204,7 +203,7 @@ ANSWERS = {
 def rated(which: str, gpcs: list[list[int]]) -> tuple[Sharing, ...]:
     """Questions about operands: of a module, or those of `operands`."""
     if which == "tiles":
-        return tiles.questions()
+        return skews.tiles()
     return skews.questions(gpcs) if which == "skews" else questions(gpcs)
 
 

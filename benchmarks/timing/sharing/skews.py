@@ -1,4 +1,5 @@
-"""Boxes of few rows; operands that some SMs copy later than others, or share as far as they lie.
+"""Boxes of few rows; operands that some SMs copy later than others, or share as far as they lie;
+and tile after tile from a common start.
 
 SMs that read the same rows at about the same time are served once. These questions say how late
 one may be, and at which of its neighbours' requests: of the pair of SMs of a TPC, of a GPC, of all.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from benchmarks.timing.questions import SMS
-from benchmarks.timing.sharing.operands import Sharing, Table, by_groups, in_a_row
+from benchmarks.timing.sharing.operands import Sharing, Table, by_groups, in_a_row, ordered
 
 WIDE: Final = (128, 128)
 LATE: Final = (0, 50, 100, 150, 200, 300, 400, 600, 900, 1300, 2000, 4000)
@@ -21,6 +22,12 @@ FEW: Final = (
     *(((many, few), 4) for many in (64, 128) for few in (8, 16, 32, 48)),
 )  # fmt: skip
 """Rows of A and B, and boxes of each in a step."""
+ORDERS: Final = (
+    ((128, 64), 8, True), ((64, 128), 8, False), ((64, 128), 8, True), ((128, 128), 8, True),
+    ((128, 128), 8, False),
+)  # fmt: skip
+"""Tile, how many blocks come first, and whether these are of A."""
+LENGTHS: Final = (2, 4, 8, 14)
 Groups = list[list[int]]
 
 
@@ -89,3 +96,25 @@ def questions(gpcs: Groups) -> tuple[Sharing, ...]:
           for rows, paces in ((WIDE, (0, 400, 448, 512)), ((128, 64), (0, 256, 288, 320)))
           for n in (4, 8, 16, 64) for pace in paces),
     )  # fmt: skip
+
+
+def tiles() -> tuple[Sharing, ...]:
+    """Operands of a GEMM, tile after tile, as fast as data come and asked for as products would.
+
+    CTAs of a launch begin within 180 cycles of one another (`starts`). Here they meet before each
+    round, or not, and a round has two tiles or more, in the order of kernels that are slow on the
+    chip: how long do SMs that go from tile to tile stay in step?
+    """
+    found = []
+    for rows, group, along_a in ORDERS:
+        table = ordered(rows, group, along_a=along_a)
+        for length in LENGTHS:
+            if length > len(table[0]):
+                continue
+            some = tuple(own[:length] for own in table)
+            which = "A" if along_a else "B"
+            what = f"{length} tiles of 4096 cubed, {group} blocks of {which} first"
+            for pace in (0, 4 * max(rows[0] // 64, 1) * rows[1] // 2):
+                found.append(Sharing(what, rows, some, pace=pace, late=(0,) * SMS))
+                found.append(Sharing(what, rows, some, pace=pace))
+    return tuple(found)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.timing.questions import ROW_BYTES, SMS
-from benchmarks.timing.sharing import operands, skews, tiles
+from benchmarks.timing.sharing import operands, skews
 from benchmarks.timing.sharing.operands import (
     COLUMNS,
     SLOTS,
@@ -285,7 +285,7 @@ def probes() -> Iterator[tuple[Sharing, dict[str, Any], float]]:
         record = json.loads((HERE / name).read_text())
         gpcs = record["gpcs"]
         answers = {rate["name"]: rate["mean"] for rate in record["rates"]}
-        every = (*operands.questions(gpcs), *skews.questions(gpcs), *tiles.questions())
+        every = (*operands.questions(gpcs), *skews.questions(gpcs), *skews.tiles())
         for asked in every:
             if judged(asked) and asked.name in answers.keys() - known:
                 known.add(asked.name)

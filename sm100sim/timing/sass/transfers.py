@@ -165,10 +165,11 @@ def access(step: Step) -> DynamicEvent:
     name = step.name.lower()
     if action is not Action.SHARED:
         touched = pieces(addresses, width)
+        answered = isinstance(step.form, forms.Atomic) and step.counts[0] > 0
         return DynamicEvent(
             action, step.lanes, size=size, sectors=len(touched),
             pieces=touched if action is Action.GLOBAL else (), address=int(addresses.min()),
-            detail=(name,),
+            detail=(name, "answered") if answered else (name,),
         )  # fmt: skip
     addresses = addresses & np.uint64(LOW)
     rank = int(addresses[0]) >> WINDOW_RANK_SHIFT

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.timing.questions import Question
 from benchmarks.timing.replayed import clocked, draw_for, trace_of
-from benchmarks.timing.sharing import lanes, tiles
+from benchmarks.timing.sharing import lanes, skews
 from benchmarks.timing.sharing.lanes import Chased, Copied
 from testing.hardware.simulate import simulate
 
@@ -44,7 +44,7 @@ def test_answers_leave_the_first_round_out() -> None:
 def test_questions_have_answers() -> None:
     asked = {q.name for q in (*lanes.QUESTIONS, *lanes.questions())}
     assert asked == SAID.keys()
-    names = {q.name for q in tiles.questions()}
+    names = {q.name for q in skews.tiles()}
     kept = json.loads(Path("benchmarks/timing/sharing/h200_tiles.json").read_text())["rates"]
     assert names == {entry["name"] for entry in kept}
 

@@ -103,7 +103,9 @@ def test_clusters_of_a_kind_end_one_after_the_other() -> None:
 
 def test_who_waits_for_atomics_ends_apart() -> None:
     """An SM's take always as long: many deviate by as much as one."""
-    event = DynamicEvent(Action.GLOBAL, 1, size=4, sectors=1, address=0, detail=("atomic",))
+    detail = "atomic", "answered"
+    event = DynamicEvent(Action.GLOBAL, 1, size=4, sectors=1, address=0, detail=detail)
+    assert happening_of(replace(event, detail=detail[:1]), H200) != happening_of(event, H200)
     turn = (op("ATOMG.E.ADD R4, [R2.64], R5", write=0), event), op("NOP", wait=(0,))
     short, long = (asked_of_l2(reading(*turn * n, ctas=2), H200)["wait_spread"] for n in (20, 80))
     one = H200["global_latency"] + H200["atomic_latency"]
