@@ -2,8 +2,8 @@
 
 python -m benchmarks.timing.sharing RESULTS.json [MODULE]     on a machine with a GPU
 
-MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept, places, orders or rows;
-then the questions of that one and no others.
+MODULE: skews, starts, cold, behind, lanes, tiles, exchange, accesses, kept, places, orders, rows or
+boxes; then the questions of that one and no others.
 """
 
 from __future__ import annotations
@@ -124,6 +124,14 @@ def from_memory(device: Device) -> Iterator[dict[str, Any]]:
         yield cold.answer(question, found)
 
 
+def of_boxes(device: Device) -> Iterator[dict[str, Any]]:
+    """Boxes of rows from memory, which no SM shares."""
+    place = evicting(device)
+    for question in rows.box_questions():
+        device.cu.cuMemsetD8(place, 1, EVICTING)
+        yield cold.answer(question, device.run(question.case())[0])
+
+
 def of_beginnings(device: Device) -> Iterator[dict[str, Any]]:
     """Boxes asked for behind others. Keys are in the L2 after the first round."""
     place = evicting(device)
@@ -195,7 +203,7 @@ def of_rows(device: Device) -> Iterator[dict[str, Any]]:
 ANSWERS = {
     "cold": from_memory, "behind": of_beginnings, "lanes": of_lanes, "exchange": of_clusters,
     "accesses": of_warps, "kept": of_caches, "places": of_places, "orders": of_orders,
-    "rows": of_rows,
+    "rows": of_rows, "boxes": of_boxes,
 }  # fmt: skip
 """Modules whose answers are a list."""
 

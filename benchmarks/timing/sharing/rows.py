@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import ROW_BYTES, SMS
-from benchmarks.timing.sharing.cold import ROUNDS, WARM, backed, spread
+from benchmarks.timing.sharing.cold import ROUNDS, WARM, Cold, backed, spread
+from benchmarks.timing.sharing.operands import Table
 from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
@@ -226,3 +227,38 @@ def questions() -> tuple[Rows, ...]:
         *(Rows(128, 1, SMS, ring=ring, steps=ring)
           for ring in (40, 80, 100, 120, 140, 160, 180, 200, 230, 260, 300, 360)),
     )  # fmt: skip
+
+
+OWN: Final = (4, 33, SMS)
+"""SMs that copy boxes of their own."""
+BOXES: Final = (8, 16, 32, 64, 128)
+"""Rows of each of two boxes."""
+
+
+def own(count: int, rows: int, columns: int, *, cold: bool) -> Cold:
+    """So many CTAs copy rows of their own, which lie together (of 128 columns) or apart."""
+    table: Table = tuple(((k, k),) for k in range(count))
+    return Cold(f"{count} SMs their own", table, 1, cold=cold, columns=columns, rows=rows, steps=12)
+
+
+def box_questions() -> tuple[Cold, ...]:
+    """Waits by how many rows a step has, and by whether they lie together."""
+    return tuple(
+        own(count, rows, columns, cold=cold)
+        for columns, rows, count in product((128, 4096), BOXES, OWN)
+        for cold in (True, False)
+        if count * rows * columns < SMS * 128 * 4096
+    )
+
+
+def box_table(answers: Iterable[Mapping[str, Any]]) -> str:
+    """How much longer than for rows of the L2 an SM waits for those of memory."""
+    waits = {entry["name"]: entry["wait"][0] for entry in answers}
+    lines = ["| rows of 128 bytes | " + " | ".join(f"{n} SMs" for n in OWN) + " |"]
+    lines.append("|---|" + "---|" * len(OWN))
+    for columns, rows in product((128, 4096), BOXES):
+        pairs = [[own(n, rows, columns, cold=c).name for c in (True, False)] for n in OWN]
+        cells = [f"{waits[a] - waits[b]:,.0f}" if a in waits else "" for a, b in pairs]
+        where = "together" if columns == 128 else f"{2 * columns:,} bytes apart"
+        lines.append(f"| {2 * rows}, {where} | {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -16,9 +16,21 @@ from benchmarks.timing.questions import SMS
 from benchmarks.timing.replayed import WARM
 from benchmarks.timing.sharing.cold import ROUNDS
 from benchmarks.timing.sharing.cold import WARM as RING
-from benchmarks.timing.sharing.rows import NEIGHBOURS, SIZES, Rows, machine, questions, table
+from benchmarks.timing.sharing.rows import (
+    BOXES,
+    NEIGHBOURS,
+    OWN,
+    SIZES,
+    Rows,
+    box_questions,
+    box_table,
+    machine,
+    own,
+    questions,
+    table,
+)
 from sm100sim.timing.chips import load_chip
-from sm100sim.timing.predict.memory import lost
+from sm100sim.timing.predict.memory import CHUNK_BYTES, lost
 from testing.hardware.simulate import simulate
 
 SAID = {
@@ -106,6 +118,31 @@ def test_atomics_take_an_sm_always_as_long_and_another_longer() -> None:
 
 
 LANE = Rows(1, 1, SMS, width=4, steps=64)
+BOXED = json.loads(Path("benchmarks/timing/sharing/h200_boxes.json").read_text())["answers"]
+
+
+def test_boxes_have_answers() -> None:
+    assert [asked.name for asked in box_questions()] == [entry["name"] for entry in BOXED]
+    assert box_table(BOXED) in Path("docs/timing_probes.md").read_text()
+
+
+@pytest.mark.parametrize("columns", [128, 4096])
+def test_boxes_wait_for_the_last_of_their_rows_as_lanes_do(columns: int) -> None:
+    """Of four SMs: where rows lie apart each is a chunk of its own, and together eight are one.
+
+    Steps of fewer than 8 KB that lie together are found before, as those of an SM that is alone.
+    """
+    chip, waits = load_chip("h200").parameters, {e["name"]: e["wait"][0] for e in BOXED}
+    drawn = np.random.default_rng(0).standard_normal((4000, 2 * BOXES[-1]))
+    for rows in BOXES if columns > 128 else BOXES[2:]:
+        chunks = 2 * rows if columns > 128 else 2 * rows * 128 // CHUNK_BYTES
+        last = drawn[:, :chunks].max(axis=1).mean()
+        cold, warm = (waits[own(OWN[0], rows, columns, cold=c).name] for c in (True, False))
+        mean_of_one = 385  # a lane's, from memory and from the L2 (above)
+        law = mean_of_one + chip["hbm_deviation"].value * last
+        assert cold - warm == pytest.approx(law, rel=0.1)
+
+
 ASKED = (
     *((Rows(threads, loads, ctas), 0.065) for threads, loads in SIZES[1:] for ctas in (33, 66)),
     *((Rows(threads, loads, SMS), 0.055) for threads, loads in SIZES[1:-1]),
