@@ -10,9 +10,12 @@ import numpy as np
 
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import ClusterTime, Residents, run_cluster
+from sm100sim.timing.predict.gpu import places_of
+from sm100sim.timing.predict.memory import Traffic, from_memory
 from sm100sim.timing.records import (
     ClusterTrace,
     DynamicEvent,
+    LaunchTrace,
     SassInstruction,
     SassKernel,
     WarpStream,
@@ -83,6 +86,12 @@ def chip(name: str, **values: float) -> Draw:
     """The values of a chip, some of them others; the instruction cache never misses."""
     draw = load_chip(name).draw()
     return replace(draw, values={**draw.values, "icache_next": 0, "icache_jump": 0, **values})
+
+
+def fresh_of(of: LaunchTrace, name: str = "h200") -> tuple[LaunchTrace, Traffic]:
+    """A launch that says what of it is fresh on a chip, and its traffic."""
+    draw = chip(name)
+    return from_memory(of, draw, places_of(of, draw))
 
 
 def run(program: Program, draw: Draw, *, room: int = 0, **residents: Any) -> ClusterTime:

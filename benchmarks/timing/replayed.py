@@ -23,7 +23,7 @@ from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import run_cluster
 from sm100sim.timing.model.machine import replay
-from sm100sim.timing.records import ClusterTrace
+from sm100sim.timing.records import ClusterTrace, LaunchTrace
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
 from testing.hardware.case import Case
@@ -59,11 +59,16 @@ def trace_of(question: Asked, count: int) -> ClusterTrace:
     return trace_of_case(question.case(count))
 
 
-def trace_of_case(case: Case) -> ClusterTrace:
-    """What the first cluster of a micro-kernel's launch executes; errors as of `trace_of`."""
+def launch_of_case(case: Case) -> LaunchTrace:
+    """A micro-kernel's launch, of which the first cluster is executed; errors as of `trace_of`."""
     with recording([0], others=False) as launches:
         simulate(case)
-    return traced(compiled(case.text(TARGET), TARGET, "k"), launches[0]).traces[0]
+    return traced(compiled(case.text(TARGET), TARGET, "k"), launches[0])
+
+
+def trace_of_case(case: Case) -> ClusterTrace:
+    """What the first cluster of a micro-kernel's launch executes; errors as of `trace_of`."""
+    return launch_of_case(case).traces[0]
 
 
 def draw_for(question: Asked, chip: str = CHIP) -> Draw:

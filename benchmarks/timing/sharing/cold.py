@@ -64,7 +64,7 @@ FINISH: Final = (
 )
 
 
-def _work(label: str) -> str:
+def work(label: str) -> str:
     """Cycles %n0 from %r53 on."""
     return (
         f"{label}: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r53; setp.lt.u32 %q7, %r37, %n0;"
@@ -184,7 +184,7 @@ class Cold:
     def _body(self, size: int) -> str:
         turn = "".join(
             self._wait(k, "W") + "sub.u32 %r56, %r53, %r55; add.u32 %r54, %r54, %r56; "
-            + (_work(f"P{k}") if self.pace else "") + self._slot(k, size)
+            + (work(f"P{k}") if self.pace else "") + self._slot(k, size)
             for k in range(self.flight)
         )  # fmt: skip
         return (
@@ -255,7 +255,7 @@ class Stores:
             begin(self.ctas, 0)
             + f"mul.lo.u32 %r34, %r60, %r42; mul.lo.u32 %r34, %r34, {self.steps};"
             "add.u32 %r34, %r34, %r40; mov.u32 %r53, %r50; TURN: "
-            + (_work("P") if self.pace else "")
+            + (work("P") if self.pace else "")
             + f"mov.u32 %r55, %clock; {store} cp.async.bulk.commit_group;"
             f"cp.async.bulk.wait_group{ended} 0; mov.u32 %r53, %clock;"
             "sub.u32 %r56, %r53, %r55; add.u32 %r54, %r54, %r56; add.u32 %r34, %r34, %r42;"

@@ -54,6 +54,40 @@ QUESTIONS: Final = (
 
 
 @dataclass(frozen=True)
+class Loads:
+    """A lane's loads past the L1 from %rd4 on, of 4 or 16 bytes each, `apart` bytes apart."""
+
+    count: int
+    apart: int
+    width: int = BYTES
+
+    @property
+    def registers(self) -> str:
+        """What they need."""
+        kinds = (32, "x"), (64, "y"), (64, "z")
+        return "".join(f".reg .b{bits} %{name}<{self.count}>; " for bits, name in kinds)
+
+    @property
+    def issued(self) -> str:
+        """All of them."""
+        return "".join(self._one(k) for k in range(self.count))
+
+    def _one(self, k: int) -> str:
+        place = f"[%rd4+{k * self.apart}]; "
+        if self.width == BYTES:
+            return f"ld.relaxed.gpu.global.v2.b64 {{%y{k}, %z{k}}}, {place}"
+        widened = f"cvt.u64.u32 %y{k}, %x{k}; mov.b64 %z{k}, %y{k}; "
+        return f"ld.relaxed.gpu.global.b32 %x{k}, {place}{widened}"
+
+    @property
+    def joined(self) -> str:
+        """Bits of all that came, in %rd5."""
+        return "mov.b64 %rd5, 0; " + "".join(
+            f"or.b64 %rd5, %rd5, %y{k}; or.b64 %rd5, %rd5, %z{k}; " for k in range(self.count)
+        )
+
+
+@dataclass(frozen=True)
 class Copied:
     """Lanes copy or load rows of 128 bytes, 16 bytes each, and wait for all of a step.
 
@@ -92,20 +126,16 @@ class Copied:
         data = backed(total)
         onward = groups * self.size * self.fresh
         each = self.threads * BYTES
+        loads = Loads(self.copies, each)
         copies = "".join(
-            f"ld.relaxed.gpu.global.v2.b64 {{%y{k}, %z{k}}}, [%rd4+{k * each}]; "
-            if self.loaded
-            else f"cp.async.cg.shared.global [%r3+{k * each}], [%rd4+{k * each}], {BYTES}; "
+            f"cp.async.cg.shared.global [%r3+{k * each}], [%rd4+{k * each}], {BYTES}; "
             for k in range(self.copies)
         )
         awaited, registers = "cp.async.wait_all; ", ""
         if self.loaded:  # the next addresses and the answer depend on what comes; %n0 is 0
-            registers = f".reg .b64 %y<{self.copies}>; .reg .b64 %z<{self.copies}>; "
-            every = "".join(
-                f"or.b64 %rd5, %rd5, %y{k}; or.b64 %rd5, %rd5, %z{k}; " for k in range(self.copies)
-            )
+            copies, registers = loads.issued, loads.registers
             awaited = (
-                f"mov.b64 %rd5, 0; {every} cvt.u32.u64 %r57, %rd5; and.b32 %r57, %r57, %n0; "
+                f"{loads.joined} cvt.u32.u64 %r57, %rd5; and.b32 %r57, %r57, %n0; "
                 "cvt.u64.u32 %rd5, %r57; add.s64 %rd4, %rd4, %rd5; add.u32 %r54, %r54, %r57; "
             )
         body = (

@@ -13,25 +13,20 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.timing.questions import ROW_BYTES, SMS
-from benchmarks.timing.sharing.cold import ROUNDS, WARM, Cold, backed, spread
+from benchmarks.timing.replayed import launch_of_case
+from benchmarks.timing.sharing.cold import ROUNDS, WARM, Cold, backed, spread, work
+from benchmarks.timing.sharing.lanes import Loads
 from benchmarks.timing.sharing.operands import Table
-from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
 from sm100sim.timing.records import Extent, LaunchTrace
-from sm100sim.timing.sass.lines import compiled
-from sm100sim.timing.sass.trace import traced
 from testing.hardware.case import Case
-from testing.hardware.device import TARGET
 from testing.hardware.micro.shared import BASE, SMEM
-from testing.hardware.simulate import simulate
 
 NEIGHBOURS: Final = 0
 """The rows of a step lie side by side, CTA by CTA, and step behind step."""
 FAR: Final = 1 << 20
 """Bytes between the rows of two CTAs."""
-TYPES: Final = {4: ("b32", ""), 16: ("v2.b64", "wide")}
-"""Of a load of so many bytes, and of its registers."""
 
 
 @dataclass(frozen=True)
@@ -76,64 +71,47 @@ class Rows:
         return self.threads * self.loads * self.width
 
     def case(self) -> Case:
-        """The micro-kernel; by CTA and round the cycles of each row. %n0 is 0."""
+        """The micro-kernel; by CTA and round the cycles of each row. %n1 is 0."""
         onward = self.onward or (self.size if self.apart else self.ctas * self.size)
         first, words = self.apart or self.size, ROUNDS * self.steps
         data = backed((self.ctas - 1) * first + words * onward)
+        loads = Loads(self.loads, self.threads * self.width, self.width)
         body = (
-            BASE + self._registers() + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0;"
+            BASE + loads.registers + "mov.u32 %r62, %ctaid.x; mov.u32 %r60, 0;"
             f"mul.lo.u32 %r3, %r0, {self.width};"
             f"cvt.u64.u32 %rd6, %r3; mul.wide.u32 %rd4, %r62, {first};"
             "add.s64 %rd4, %rd4, %p2; add.s64 %rd4, %rd4, %rd6; mov.b64 %rd7, %rd4; "
             f"mul.wide.u32 %rd62, %r62, {4 * words}; add.s64 %rd62, %rd62, %p0;"
             f"mul.wide.u32 %rd8, %r62, {ROW_BYTES}; add.s64 %rd8, %rd8, %p1; "
             "setp.ne.u32 %q3, %r0, 0; mov.u32 %r33, 0; ROUND: bar.sync 0; mov.u32 %r31, 0; TURN: "
-            f"{self._work()} {self._row()} add.s64 %rd4, %rd4, {onward}; {self._again()}"
+            f"{self._work()} {self._row(loads)} add.s64 %rd4, %rd4, {onward}; {self._again()}"
             f"add.u32 %r31, %r31, 1; setp.lt.u32 %q9, %r31, {self.steps}; @%q9 bra TURN; "
             f"add.u32 %r60, %r60, 1; setp.lt.u32 %q14, %r60, {ROUNDS}; @%q14 bra ROUND; "
         )
         cycles, counts = np.zeros(words * self.ctas, np.uint32), np.zeros(32 * self.ctas, np.uint32)
         return Case(
             name=self.name, family="timing", body=body, outputs=(cycles, counts, data),
-            grid=self.ctas, numbers=(0, self.pace), block=self.threads, smem=1024, shared=SMEM,
+            grid=self.ctas, numbers=(self.pace, 0), block=self.threads, smem=1024, shared=SMEM,
             directives=f".maxntid {self.threads}",
         )  # fmt: skip
 
-    def _registers(self) -> str:
-        count = self.loads
-        return f".reg .b32 %x<{count}>; .reg .b64 %y<{count}>; .reg .b64 %z<{count}>; "
-
     def _work(self) -> str:
-        """Cycles %n1 from the last row's end on."""
+        """Cycles %n0 from the last row's end on."""
         if not self.pace:
             return ""
-        return (
-            "mov.u32 %r53, %clock; WORK: mov.u32 %r36, %clock; sub.u32 %r37, %r36, %r53;"
-            "setp.lt.u32 %q7, %r37, %n1; @%q7 bra WORK; "
-        )
+        return "mov.u32 %r53, %clock; " + work("WORK")
 
-    def _row(self) -> str:
+    def _row(self, loads: Loads) -> str:
         """Load, wait, write down. A reading of the clock keeps loads in front of what they bring;
         the next address, the count and the barrier depend on it."""
-        each = self.threads * self.width
-        kind, wide = TYPES[self.width]
-        loads = "".join(
-            f"ld.relaxed.gpu.global.{kind} {f'{{%y{k}, %z{k}}}' if wide else f'%x{k}'}, "
-            f"[%rd4+{k * each}]; "
-            + ("" if wide else f"cvt.u64.u32 %y{k}, %x{k}; mov.b64 %z{k}, %y{k}; ")
-            for k in range(self.loads)
-        )
-        every = "".join(
-            f"or.b64 %rd5, %rd5, %y{k}; or.b64 %rd5, %rd5, %z{k}; " for k in range(self.loads)
-        )
         count = (
             "mov.u32 %r58, 0; @!%q3 atom.relaxed.gpu.global.add.u32 %r58, [%rd8], 1;"
-            "and.b32 %r58, %r58, %n0; add.u32 %r57, %r57, %r58; "
+            "and.b32 %r58, %r58, %n1; add.u32 %r57, %r57, %r58; "
         )
         return (
-            f"bar.sync 0; mov.u32 %r50, %clock; {loads} mov.u32 %r55, %clock;"
-            f"and.b32 %r55, %r55, %n0; mov.b64 %rd5, 0; {every} cvt.u32.u64 %r57, %rd5;"
-            f"and.b32 %r57, %r57, %n0; add.u32 %r57, %r57, %r55; {count * self.added}"
+            f"bar.sync 0; mov.u32 %r50, %clock; {loads.issued} mov.u32 %r55, %clock;"
+            f"and.b32 %r55, %r55, %n1; {loads.joined} cvt.u32.u64 %r57, %rd5;"
+            f"and.b32 %r57, %r57, %n1; add.u32 %r57, %r57, %r55; {count * self.added}"
             "cvt.u64.u32 %rd5, %r57; add.s64 %rd4, %rd4, %rd5; setp.ne.u32 %q8, %r57, 0;"
             "bar.red.or.pred %q8, 0, %q8; mov.u32 %r51, %clock;"
             "sub.u32 %r52, %r51, %r50; add.u32 %r52, %r52, %r57; @!%q3 st.global.b32 [%rd62], %r52;"
@@ -161,10 +139,7 @@ class Rows:
 
 def launch_of(asked: Rows, steps: int) -> LaunchTrace:
     """The launch of a question with so many rows a round; the first CTA stands for all."""
-    case = replace(asked, ctas=1, steps=steps).case()
-    with recording([0], others=False) as launches:
-        simulate(case)
-    launch = traced(compiled(case.text(TARGET), TARGET, "k"), launches[0])
+    launch = launch_of_case(replace(asked, ctas=1, steps=steps).case())
     (trace,) = launch.traces
     first = min(event.address for event in trace.events if event.detail[:1] == ("ld",))
     rows = asked.ring or ROUNDS * steps

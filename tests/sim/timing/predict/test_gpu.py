@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 
 from sm100sim.timing.model.happenings import happening_of
-from sm100sim.timing.predict.gpu import asked_of_l2, places_of, time_launch
-from sm100sim.timing.predict.memory import Traffic, from_memory, lost
+from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
+from sm100sim.timing.predict.memory import lost
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace
-from testing.clocked import Entry, Program, chip, op
+from testing.clocked import Entry, Program, chip, fresh_of, op
 
 KB = 1024
 FIRST = 4 * KB
 """Where tensors begin."""
 H200 = chip("h200", launch_cycles=0, cta_cycles=0)
 B200 = chip("b200")
-
-
-def fresh_of(of: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
-    """A launch on an H200 that says what is fresh, and its traffic."""
-    return from_memory(of, H200, places_of(of, H200))
 
 
 def load(n: int, pieces: int, apart: int = 0) -> DynamicEvent:

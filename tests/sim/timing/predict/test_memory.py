@@ -9,11 +9,11 @@ import pytest
 from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.timing.model.happenings import happening_of
 from sm100sim.timing.predict import predict_launch
-from sm100sim.timing.predict.gpu import asked_of_l2, places_of, time_launch
-from sm100sim.timing.predict.memory import Traffic, from_memory
+from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
+from sm100sim.timing.predict.memory import Traffic
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
 from sm100sim.timing.sass.trace import tensors_of
-from testing.clocked import Program, chip, op
+from testing.clocked import Program, chip, fresh_of, op
 
 KB = 1024
 Q, K, OUT = Extent(0, 4 * KB, 4 * KB), Extent(64 * KB, 2 * KB, 2 * KB), Extent(96 * KB, KB, KB)
@@ -47,11 +47,6 @@ def launch(ctas: int = 4) -> LaunchTrace:
     )
     trace = replace(program.trace(), clusters=tuple(range(ctas)))
     return LaunchTrace((ctas, 1, 1), (32, 1, 1), (1, 1, 1), 200_000, (trace,), (Q, K, OUT))
-
-
-def fresh_of(of: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
-    """A launch on an H200 that says what is fresh, and its traffic."""
-    return from_memory(of, H200, places_of(of, H200))
 
 
 def test_what_is_read_once_is_fresh_and_what_is_shared_in_part() -> None:
