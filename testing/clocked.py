@@ -94,6 +94,11 @@ def fresh_of(of: LaunchTrace, name: str = "h200") -> tuple[LaunchTrace, Traffic]
     return from_memory(of, draw, places_of(of, draw))
 
 
+def executed(trace: ClusterTrace, warp: int = 0) -> list[DynamicEvent]:
+    """What a warp does that takes more than its instructions, in its order."""
+    return [trace.events[k] for k in trace.streams[warp].event if k >= 0]
+
+
 def run(program: Program, draw: Draw, *, room: int = 0, **residents: Any) -> ClusterTime:
     """Run it, alone or as often as `Residents` says."""
     return run_cluster(program.trace(), draw, Residents(**residents), room=room)

@@ -36,7 +36,8 @@ from benchmarks.hopper.times.recorded import Place, Recorded, load
 from benchmarks.hopper.times.runners import OURS, RECORDED, runners
 from benchmarks.hopper.times.timing import WARMUP, Flush
 from benchmarks.timing.gemms import LADDER, Gemm
-from benchmarks.timing.judges.cases import CASES, ROUNDED, Case, error_of
+from benchmarks.timing.judges.cases import ROUNDED, Case, error_of
+from benchmarks.timing.judges.second_round import EVERY
 
 PLACES: Final = 256
 """Room for SMs; each has a place of two 64-bit words: its clock, and nanoseconds."""
@@ -161,7 +162,7 @@ def _gemm(
 def judges(asked: argparse.Namespace, stamps: Stamps) -> Iterator[Any]:
     """The recorded launches of `benchmarks.timing.judges`."""
     launches, launcher = load(asked.judges), Launcher(asked.judges)
-    for case in CASES:
+    for case in EVERY:
         if case.name in launches and re.search(asked.only, case.name) and asked.left() > 0:
             try:
                 yield _judge(case, launches[case.name], launcher, stamps, asked)

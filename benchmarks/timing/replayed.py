@@ -60,7 +60,11 @@ def trace_of(question: Asked, count: int) -> ClusterTrace:
 
 
 def launch_of_case(case: Case) -> LaunchTrace:
-    """A micro-kernel's launch, of which the first cluster is executed; errors as of `trace_of`."""
+    """A micro-kernel's launch, of which the first cluster is executed; errors as of `trace_of`.
+
+    Statements have lines of their own: a way through the machine code follows from lines.
+    """
+    case = replace(case, body=case.body.replace(";", ";\n"))
     with recording([0], others=False) as launches:
         simulate(case)
     return traced(compiled(case.text(TARGET), TARGET, "k"), launches[0])

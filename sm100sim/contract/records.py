@@ -158,7 +158,7 @@ class RawStep(ct.Structure):
 
     _fields_ = [
         ("cluster", U32), ("rank", U16), ("warp", U16), ("instruction", U32), ("mask", U32),
-        ("active", U32), ("pad", U32), ("value", U64), ("notes", U64 * 2),
+        ("active", U32), ("pad", U32), ("value", U64), ("notes", U64 * 3),
     ]  # fmt: skip
 
 

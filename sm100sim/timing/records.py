@@ -167,11 +167,13 @@ class DynamicEvent:
             columns of 32 bits.
         address: of the first byte in global memory; in Tensor Memory lane << 16 | column, of an
             MMA that of D.
+        span: of a box: bytes from its first to its last in global memory; 0: not known.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",);
             of an atomic operation whose result is asked for "answered".
         fresh: share of the bytes that come from memory, or go there, and not only to the L2.
-        late: of a load, by how many deviations memory answers the last of its chunks later than it
-            does on average.
+        sharers: how often what is read is asked for in the launch.
+        late: of what is loaded, by how many deviations memory answers the last of its chunks later
+            than it does on average.
     """
 
     kind: Action
@@ -185,8 +187,10 @@ class DynamicEvent:
     pieces: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
     address: int = 0
+    span: int = 0
     detail: tuple[str, ...] = ()
     fresh: float = 0
+    sharers: float = 1
     late: float = 0
 
 

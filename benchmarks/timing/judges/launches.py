@@ -35,9 +35,10 @@ from benchmarks.hopper.times.recorded import Recorded, save
 from benchmarks.timing.attention_traces import busiest, persistent
 from benchmarks.timing.gemms import Gemm
 from benchmarks.timing.judges import our_variants
-from benchmarks.timing.judges.cases import CASES, INTEGERS, OURS, QUACK, Case
+from benchmarks.timing.judges.cases import INTEGERS, OURS, QUACK, Case
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
 from benchmarks.timing.judges.problems import Attention, Bags, Product
+from benchmarks.timing.judges.second_round import EVERY
 from sm100sim.crew.recording import recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
@@ -243,7 +244,7 @@ def begin() -> None:
     activate(capability=CAPABILITY, sm_count=SMS)
 
 
-def asked_for(told: str | None, offered: Sequence[Case] = CASES) -> tuple[Path, list[Case]]:
+def asked_for(told: str | None, offered: Sequence[Case] = EVERY) -> tuple[Path, list[Case]]:
     """Return the folder and the cases of the command line, whose help says what ``told`` says."""
     parser = argparse.ArgumentParser(description=(told or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)

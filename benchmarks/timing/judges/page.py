@@ -26,7 +26,8 @@ from benchmarks.timing.gemm import PAIRS_AT_LEAST
 from benchmarks.timing.judges import held
 from benchmarks.timing.judges.cases import LANES, ROWS
 from benchmarks.timing.judges.predictions import PREDICTED
-from benchmarks.timing.judges.reasons import REASONS
+from benchmarks.timing.judges.reasons import OF_LANES, OF_LANES_WHY, REASONS, SECOND_ROUND
+from benchmarks.timing.judges.second_round import NAMES
 
 FEWEST_TO_MOST: Final = range(1, 5)
 TARGET, WORST = 0.05, 0.12
@@ -151,6 +152,16 @@ def _tables(asked: Sequence[Judged]) -> list[str]:
     return [*_families(asked), "", *ORDERS, "", *_ladders(asked), ""]
 
 
+def _second(asked: Sequence[Judged]) -> list[str]:
+    """The second round: new problems and choices for the same programs."""
+    if not asked:
+        return []
+    errors = [abs(case.error) for case in asked]
+    near = sum(error <= WORST for error in errors)
+    said = f"{near} of {len(asked)} cases are within {WORST:.0%}."
+    return [*SECOND_ROUND.strip().split("\n"), "", said, "", *_tables(asked)]
+
+
 def _later(asked: Sequence[Judged]) -> list[str]:
     """Those that were predicted again, which is no blind prediction, and what changed is below."""
     if not asked:
@@ -164,6 +175,12 @@ def judged(cases: Sequence[Judged]) -> list[Judged]:
     return [case for case in _measured(cases) if case.runner not in LANES]
 
 
+def _rounds(cases: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
+    """Cases of the first round and of the second one."""
+    second = [case for case in cases if case.name in NAMES]
+    return [case for case in cases if case.name not in NAMES], second
+
+
 def without_mmas(cases: Sequence[Judged]) -> list[Judged]:
     """Those of kernels of lanes that were measured, judged apart or not."""
     return [case for case in _measured(cases) if case.runner in (*LANES, *ROWS)]
@@ -173,53 +190,6 @@ def _within(asked: Sequence[Judged]) -> str:
     """How many are of those predicted again."""
     near = sum(abs(case.error) <= WORST for case in asked)
     return f", of those predicted again {near} of {len(asked)}" if asked else ""
-
-
-OF_LANES: Final = """
-## Loads by lanes, judged apart
-
-What the L1 answers was asked of the chip on 28 November, and kernels made of it: their loops have
-no barrier, a row or a table comes again, and no product hides what a load takes. Ten cases, four
-of this package's pages among them (above), were predicted and kept before they were measured. One
-was wrong by more than eight times: ptxas had made eight turns of its loop one, and the way through
-machine code turned as often as the PTX's. That, where warps of small CTAs lie (asked:
-`sharing/h200_places.json`) and what is fresh where the L1 answers were put right; then ten more
-were predicted and measured. First predictions were kept in commits 15e4125f and f2785e7a. "Again"
-has the rules of now: lines that are drawn, not the one used longest ago, make room in the L1, and
-it is asked for a line a cycle. A third round, b2bfddae, asked what fences take in a kernel: sums of
-rows, each counted with release, by scope; they were 16 to 31 % too fast, all for their wait for
-memory. So rows that lanes wait for were asked on 29 November ([what an H200
-said](timing_probes.md#rows-that-lanes-wait-for)), and twice since sums were predicted, kept and
-then measured: 36d08ff4, eight cases, 4 to 20 % too fast (mean 11 %), with what is under way in
-front of a wait and not yet in its length; 516d7dd8, nine other cases, 5.9 % off in the mean, eight
-of them within 8 %. Since then the L2 loses lines, and lanes have its port to themselves. What a
-profile says of the model's own error is, of kernels without MMAs, that of the first predictions of
-these and of those that read each row once
-(above)."""
-OF_LANES_WHY: Final = """
-* **Rows in pieces** (-4 to -17 %): a row is read twice, and the 20 to 70 MB that all SMs hold in
-  between do not stay in the L2. The machine lost nothing of it; now it loses what rings of rows
-  lose (`sharing/h200_rows.json`), 43 % at 35 MB where ncu counts 48 and 68 %, for what is written
-  in between is left out. Of the L1, which they fill, the machine has a third where the chip has a
-  tenth.
-* **Matrix times vector** (-6, +2 and +9 %) reads memory once. A warp that loads whole lines past
-  the L1 waits longer than the machine says: 16 loads of 512 bytes take an H200 1,267 cycles, of 128
-  bytes 389 (`h200_kept.json`), with four warps little more. Not explained.
-* **Transposition**: 128 lanes each read a line of their own and come back for its other columns.
-  With the line used longest ago making room the machine took 15 and 19 % longer than the chip, with
-  drawn ones it has nearly the chip's shares and takes 22 and 21 % less.
-* **Sums with flags** (-16 to -31 %, by the rules of now -7 to +2 %). What the fences take was
-  right: a row whose count has the GPU's scope takes 555 cycles longer than one with the CTA's, 488
-  in the machine, with the system's 1,144, 1,149. The row itself was not: 1,928 cycles with the
-  CTA's scope, 1,417 in the machine. **Found**: a row of 2 KB waits for memory 564 cycles longer
-  than for the L2, not 395; an atomic operation takes 384, not 258, and of SMs that are far from its
-  line up to 551; and the slowest of 132 CTAs, which ends the launch, takes 12 % longer than their
-  mean, by what waits and atomics deviate. That rows of CTAs lie apart is refuted as a reason.
-* **Sums of rows that rows name**, of one warp or with rows of 1 KB and 2 KB (-9 %): not explained.
-* **The L2 behind rows in pieces**, counted (ncu): of the second reads 48, 68 and 100 % come from
-  memory again where CTAs hold 35, 35 and 69 MB; matrix times vector reads memory once, as said.
-* **Bags** (+4 to +15 %) look rows up in a table that comes from memory. **Taps** of few warps
-  (+16 %) are at its rate."""
 
 
 COUNTED: Final = PREDICTED.with_name("l1_counted.json")
@@ -291,7 +261,7 @@ def page(
     counted: Sequence[str] = (),
 ) -> str:
     """All cases, hits and misses; ``counted``: lines about the L1."""
-    asked = judged(cases)
+    asked, fresh = _rounds(judged(cases))
     lines = [
         "# Kernels in an SM's own cycles: predicted beside measured", "",
         "Written by `python -m benchmarks.timing.judges.page`. Measured:",
@@ -312,8 +282,8 @@ def page(
             f"{said}; clocks as found, {min(clocks):,.0f} to {max(clocks):,.0f} MHz.", "",
             f"Target: {TARGET:.0%}, worst {WORST:.0%}. {sum(e <= WORST for e in errors)} of "
             f"{len(asked)} cases are within {WORST:.0%}{_within(since)}.", "",
-            "Predicted before the measurement:", "", *_tables(asked), *held.section(asked),
-            *_later(since), *_of_lanes(cases, again, counted),
+            "Predicted before the measurement:", "", *_tables(asked), *_second(fresh),
+            *held.section([*asked, *fresh]), *_later(since), *_of_lanes(cases, again, counted),
             *REASONS.strip().split("\n"), "",
         ]  # fmt: skip
     else:

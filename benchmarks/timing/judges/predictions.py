@@ -20,9 +20,10 @@ from typing import Any, Final
 
 from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.timing.gemms import LADDER, Gemm
-from benchmarks.timing.judges.cases import CASES, QUACK
+from benchmarks.timing.judges.cases import QUACK
 from benchmarks.timing.judges.launches import ARCH, begin, trace_of
 from benchmarks.timing.judges.our_variants import SMS
+from benchmarks.timing.judges.second_round import EVERY, SEQUENCES
 from sm100sim.timing.predict import Prediction, predict_launch
 from sm100sim.timing.records import LaunchTrace
 
@@ -41,7 +42,8 @@ def followed(runner: str, problem: Problem) -> bool:
     persistent = problem.head_dim == 64 and runner == "fa4_cute"
     longest = LONGEST_PERSISTENT if persistent else LONGEST
     longest = min(longest, LONGEST_CAUSAL) if problem.causal else longest
-    return problem.group == "full" and problem.seqlen_k <= longest
+    chosen = problem.name in SEQUENCES and not persistent
+    return chosen or (problem.group == "full" and problem.seqlen_k <= longest)
 
 
 def everything() -> Iterator[tuple[str, str, str, Trace]]:
@@ -50,7 +52,7 @@ def everything() -> Iterator[tuple[str, str, str, Trace]]:
     from benchmarks.timing.gemm import trace_of as gemm_trace
 
     cubins: dict[str, bytes] = {}
-    for case in CASES:
+    for case in EVERY:
         yield case.family, case.name, case.ladder, partial(trace_of, case)
     for gemm in LADDER:
         yield QUACK, gemm.name, _ladder(gemm), partial(gemm_trace, gemm, cubins)

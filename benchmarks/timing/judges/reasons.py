@@ -106,15 +106,16 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
 * **Triton's attention of 8 warps**, +3 to +13 %. **Found**: who of a head begins in a later wave
   finds its rows in the L2. An SM holds one CTA of these (that CTAs take turns on an SM, as was
   thought, is refuted). 132 SMs take 8.25 heads of 16 CTAs at once, and the machine lets each CTA
-  wait for memory. A run of the launch (`judges/asked_first.py`), in which a row is asked for once
-  and who comes later waits for the rest, with the machine's own times of a CTA and no other value,
-  is +2.8 % off instead of +13.4 (d64), -1.5 instead of +5.1, +1.6 instead of +2.6, and +1.0 instead
-  of +7.7. It was written down before an H200 was asked for waits of every 63rd CTA
-  (`waits/h200_odd.json`): a wait for K 684 cycles, 1,036 in the machine, so 321 of 673 beyond the
-  L2 where 300 to 400 were said; CTAs take 51,800 to 64,400 cycles where 50,100 to 61,600 were. The
-  record before was of every 64th, which is the first tile of a head each time: 922. It is no rule:
-  a launch does not say who shares rows, one CTA is executed for all. Those of 4 warps and 64 keys
-  were in part shuffles: +9, +7 and +1 % before, -4 %, -1 % and -1 % now.
+  wait for memory. A run of the launch in which a row is asked for once and who comes later waits
+  for the rest, with the machine's own times of a CTA and no other value, is +2.8 % off instead of
+  +13.4 (d64), -1.5 instead of +5.1, +1.6 instead of +2.6, and +1.0 instead of +7.7. It was written
+  down before an H200 was asked for waits of every 63rd CTA (`waits/h200_odd.json`): a wait for K
+  684 cycles, 1,036 in the machine, so 321 of 673 beyond the L2 where 300 to 400 were said; CTAs
+  take 51,800 to 64,400 cycles where 50,100 to 61,600 were. The record before was of every 64th,
+  which is the first tile of a head each time: 922. **It is a rule now** where as many share as lie
+  along one axis of the grid (`sm100sim/timing/predict/sharing.py`): a launch does not say who
+  shares, and one CTA is executed for all. Those of 4 warps and 64 keys were in part shuffles: +9,
+  +7 and +1 % before, -4 %, -1 % and -1 % now.
 * **GEMMs by pointers**, 64 × 64 +14 %: what leaves the L2 is at its limit (5,343 bytes a cycle, 24
   % joined). The machine's limit for lanes is of 1,980 MHz and this ran at 1,735: at that clock it
   is 0.0 % off (128 × 128 0 and -14 %, 128 × 256 -12 %). 128 × 256 was -17 % and is not at it (2,531
@@ -205,4 +206,54 @@ What is known of the misses, each from an H200's answers in [timing_probes.md](t
 * **Clusters of four** have 30 places on an H200 and 33 in the machine; a CTA of a cluster of two
   follows after 441 to 537 cycles and not 312. No case here has clusters of four.
 * Kernels without a way through the machine code, and those that stopped, are below.
+"""
+OF_LANES: Final = """
+## Loads by lanes, judged apart
+
+What the L1 answers was asked of the chip on 28 November, and kernels made of it: their loops have
+no barrier, a row or a table comes again, and no product hides what a load takes. Ten cases, four
+of this package's pages among them (above), were predicted and kept before they were measured. One
+was wrong by more than eight times: ptxas had made eight turns of its loop one, and the way through
+machine code turned as often as the PTX's. That, where warps of small CTAs lie (asked:
+`sharing/h200_places.json`) and what is fresh where the L1 answers were put right; then ten more
+were predicted and measured. First predictions were kept in commits 15e4125f and f2785e7a. "Again"
+has the rules of now: lines that are drawn, not the one used longest ago, make room in the L1, and
+it is asked for a line a cycle. A third round, b2bfddae, asked what fences take in a kernel: sums of
+rows, each counted with release, by scope; they were 16 to 31 % too fast, all for their wait for
+memory. So rows that lanes wait for were asked on 29 November ([what an H200
+said](timing_probes.md#rows-that-lanes-wait-for)), and twice since sums were predicted, kept and
+then measured: 36d08ff4, eight cases, 4 to 20 % too fast (mean 11 %), with what is under way in
+front of a wait and not yet in its length; 516d7dd8, nine other cases, 5.9 % off in the mean, eight
+of them within 8 %. Since then the L2 loses lines, and lanes have its port to themselves. What a
+profile says of the model's own error is, of kernels without MMAs, that of the first predictions of
+these and of those that read each row once
+(above)."""
+OF_LANES_WHY: Final = """
+* **Rows in pieces** (-4 to -17 %): a row is read twice, and the 20 to 70 MB that all SMs hold in
+  between do not stay in the L2. The machine lost nothing of it; now it loses what rings of rows
+  lose (`sharing/h200_rows.json`), 43 % at 35 MB where ncu counts 48 and 68 %, for what is written
+  in between is left out. Of the L1, which they fill, the machine has a third where the chip has a
+  tenth.
+* **Matrix times vector** (-6, +2 and +9 %) reads memory once. A warp that loads whole lines past
+  the L1 waits longer than the machine says: 16 loads of 512 bytes take an H200 1,267 cycles, of 128
+  bytes 389 (`h200_kept.json`), with four warps little more. Not explained.
+* **Transposition**: 128 lanes each read a line of their own and come back for its other columns.
+  With the line used longest ago making room the machine took 15 and 19 % longer than the chip, with
+  drawn ones it has nearly the chip's shares and takes 22 and 21 % less.
+* **Sums with flags** (-16 to -31 %, by the rules of now -7 to +2 %). What the fences take was
+  right: a row whose count has the GPU's scope takes 555 cycles longer than one with the CTA's, 488
+  in the machine, with the system's 1,144, 1,149. The row itself was not: 1,928 cycles with the
+  CTA's scope, 1,417 in the machine. **Found**: a row of 2 KB waits for memory 564 cycles longer
+  than for the L2, not 395; an atomic operation takes 384, not 258, and of SMs that are far from its
+  line up to 551; and the slowest of 132 CTAs, which ends the launch, takes 12 % longer than their
+  mean, by what waits and atomics deviate. That rows of CTAs lie apart is refuted as a reason.
+* **Sums of rows that rows name**, of one warp or with rows of 1 KB and 2 KB (-9 %): not explained.
+* **The L2 behind rows in pieces**, counted (ncu): of the second reads 48, 68 and 100 % come from
+  memory again where CTAs hold 35, 35 and 69 MB; matrix times vector reads memory once, as said.
+* **Bags** (+4 to +15 %) look rows up in a table that comes from memory. **Taps** of few warps
+  (+16 %) are at its rate."""
+SECOND_ROUND: Final = """
+## A second round
+
+TEXT
 """

@@ -19,7 +19,7 @@ from benchmarks.timing.sharing.lanes import Loads
 from benchmarks.timing.sharing.operands import Table
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-from sm100sim.timing.records import Extent, LaunchTrace
+from sm100sim.timing.records import Action, Extent, LaunchTrace
 from testing.hardware.case import Case
 from testing.hardware.micro.shared import BASE, SMEM
 
@@ -223,6 +223,31 @@ def box_questions() -> tuple[Cold, ...]:
         for columns, rows, count in product((128, 4096), BOXES, OWN)
         for cold in (True, False)
         if count * rows * columns < SMS * 128 * 4096
+    )
+
+
+def box_machine(asked: Cold, draw: Draw, counts: tuple[int, int] = (8, 20)) -> float:
+    """Cycles of a step in the machine. Tensors are larger than what is executed of them: one CTA's
+    boxes stand for those of all."""
+    short, long = (_cycles(_box_launch(asked, steps), draw, asked.cold) for steps in counts)
+    return (long - short) / ROUNDS / (counts[1] - counts[0])
+
+
+def _box_launch(asked: Cold, steps: int) -> LaunchTrace:
+    ctas = len(asked.table)
+    case = replace(asked, table=(((0, 0),),), steps=steps).case()
+    (box,) = case.maps
+    whole = np.zeros(2 * box.sizes[0] * box.sizes[1], np.uint8)
+    launch = launch_of_case(replace(case, outputs=(case.outputs[0], whole)))
+    (trace,) = launch.traces
+    boxes = [event for event in trace.events if event.kind is Action.COPY_LOAD]
+    first = min(event.address for event in boxes)
+    size = ctas * sum(event.size for event in {event.address: event for event in boxes}.values())
+    return replace(
+        launch,
+        grid=(ctas, 1, 1),
+        traces=(replace(trace, clusters=tuple(range(ctas))),),
+        tensors=(Extent(first, ctas * whole.nbytes, size),),
     )
 
 

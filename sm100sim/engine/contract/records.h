@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "7735cccf00545993"
+#define CONTRACT_DIGEST "24a00789f5536c24"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -155,9 +155,9 @@ typedef struct {
   u32 cluster;
   u16 rank, warp;
   u32 instruction, mask, active, pad;
-  u64 value, notes[2];
+  u64 value, notes[3];
 } RawStep;
-_Static_assert(sizeof(RawStep) == 48 && offsetof(RawStep, cluster) == 0 && offsetof(RawStep, rank) == 4 &&
+_Static_assert(sizeof(RawStep) == 56 && offsetof(RawStep, cluster) == 0 && offsetof(RawStep, rank) == 4 &&
     offsetof(RawStep, warp) == 6 && offsetof(RawStep, instruction) == 8 && offsetof(RawStep, mask) == 12 &&
     offsetof(RawStep, active) == 16 && offsetof(RawStep, pad) == 20 && offsetof(RawStep, value) == 24 &&
     offsetof(RawStep, notes) == 32, "RawStep");

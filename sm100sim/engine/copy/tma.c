@@ -90,12 +90,13 @@ static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
 static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Walk w;
   Row r;
-  u64 first = q->map.base, span;
+  u64 first = q->map.base, span = 0;
   char where[NEAREST_BYTES];
   bool is_box = !q->map.rows && !q->map.pixels;
   bool inside = is_box && (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write));
   c->notes[0] = q->bytes | (u64)(q->map.count[0] * q->map.bytes) << 32;
   c->notes[1] = first;
+  c->notes[2] = span;
   if (inside)
     return STEP_NEXT;
   for (walk_start(&w, &q->map, q->c, write); walk_row(&w, &r);) {

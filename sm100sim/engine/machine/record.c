@@ -21,7 +21,7 @@ void record_values(Ctx *c, const Ins *i) {
   Machine *m = c->m;
   const RawRecording *r = m->recording;
   u64 index = (u64)(i - m->prog.code);
-  c->notes[0] = c->notes[1] = 0;
+  memset(c->notes, 0, sizeof c->notes);
   for (u32 k = r->first[index]; k < r->first[index + 1]; k++)
     FOR_LANES (c->mask, l)
       add_value(m, r->slots[k].bits == 64 ? R64(c, r->slots[k].slot)[l] : R32(c, r->slots[k].slot)[l]);
@@ -40,7 +40,7 @@ void record_step(Ctx *c, const Ins *i, u32 active, u64 values) {
                                      .mask = c->mask,
                                      .active = active,
                                      .value = values,
-                                     .notes = {c->notes[0], c->notes[1]}};
+                                     .notes = {c->notes[0], c->notes[1], c->notes[2]}};
 }
 
 void record_end(Ctx *c, const Ins *i, Step step, u32 active, u64 values) {
@@ -50,7 +50,8 @@ void record_end(Ctx *c, const Ins *i, Step step, u32 active, u64 values) {
     return;
   }
   if (step == STEP_NEXT && (c->mask & ~active)) { /* lanes of other splits have joined */
-    u64 notes[2] = {c->notes[0], c->notes[1]};
+    u64 notes[3];
+    memcpy(notes, c->notes, sizeof notes);
     m->n_values = values;
     record_values(c, i);
     memcpy(c->notes, notes, sizeof notes);

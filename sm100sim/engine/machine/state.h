@@ -198,7 +198,7 @@ struct Cluster {
 };
 
 /* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all.
- * notes: to whoever records: the phase that a wait found, bytes and place in global memory of a tensor copy. */
+ * notes: to whoever records: the phase that a wait found; of a tensor copy bytes, place and reach in global memory. */
 struct Ctx {
   Machine *m;
   Cluster *cl;
@@ -208,7 +208,7 @@ struct Ctx {
   const Ins *ins;
   u8 *r;
   u32 mask, each;
-  u64 notes[2];
+  u64 notes[3];
 };
 
 /* ---- asynchronous work --------------------------------------------------------------------- */

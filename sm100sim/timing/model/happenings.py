@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..chips import Draw
@@ -12,8 +12,8 @@ from ..records import SECTOR_BYTES, Action, DynamicEvent, atomic
 ROW_BYTES: Final = 128
 SHORT_ROW_BYTES: Final = 64
 """Rows of boxes of at most so many bytes take less time than longer ones."""
-NOBODY: Final = "nobody"
-"""Presses on the L2 and memory: what others ask for is in the latency, and in the launch's time."""
+SHARED: Final = 0.5
+"""Share of rows that two SMs read which is fresh for each."""
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
 
@@ -44,54 +44,68 @@ def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
     return RULES[event.kind](event, draw)
 
 
-def _memory_cycles(
-    size: float, draw: Draw, fresh: float = 0, most: str = "l2_shared_bytes",
-    pressure: str = "hbm_pressure",
-) -> float:  # fmt: skip
+def _memory_cycles(size: float, draw: Draw, fresh: float, sharing: float | None) -> float:
     """Cycles of an SM's way to the L2, and of what is fresh to memory.
 
     An SM that asks the L2 alone has its port to itself, and its share of the L2 when all ask at
     once; in between, `l2_pressure` (0 to 1) says how much they ask; `hbm_pressure` says the same
-    of memory. Rows that n SMs ask for come from memory once and out of the L2 once: a share of 1/n
-    is fresh, and each SM gets n times its share of the L2, up to `most`. An H200's SMs get 30, 52,
-    74 and 74 bytes a cycle of rows that 1, 2, 4 and 12 copy by boxes.
+    of memory, but of rows that are an SM's own: there it is in the latency (`_answer`).
+
+    Args:
+        size, draw: bytes, of a chip. fresh: share of them that comes from memory.
+        sharing: an SM's share of the L2 (`_share`); none has its port to itself.
     """
-    port, share = draw["copy_bytes"], draw["l2_bytes"] / draw["sms"] / (fresh or 1)
-    share = min(share, draw.values.get(most, port))
-    press = 0 if pressure == NOBODY else draw.values.get("l2_pressure", 1)
-    rate = port + (min(share, port) - port) * press
+    port = draw["copy_bytes"]
+    press = draw.values.get("l2_pressure", 1) if sharing else 0
+    rate = port + (min(sharing or port, port) - port) * press
     cycles = size * (1 - fresh) / rate
     if fresh:
         memory = draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"]
-        press = 0 if pressure == NOBODY else draw.values.get(pressure, 1)
+        waits = sharing is None or _by_chunks(fresh, draw)
+        press = 0 if waits else draw.values.get("hbm_pressure", 1)
         memory = rate + (min(memory, rate) - rate) * press
         cycles += size * fresh / memory
     return cycles
 
 
-def _memory_latency(event: DynamicEvent, draw: Draw) -> float:
-    """Cycles until memory has answered, of rows of which one sharer's are fresh.
+def _share(event: DynamicEvent, draw: Draw, most: str = "l2_shared_bytes") -> float:
+    """Bytes a cycle that an SM gets of the L2 where all SMs ask.
 
-    What is waited for is spread over all who ever ask. Where a chip says what copies wait for
-    (`copy_memory_latency`) all who share rows do: they ask while those of the first are under way,
-    and cannot get ahead of it. An H200's SM that is alone waits 673 cycles longer for 2 boxes of 64
-    rows of memory than for those of the L2; where 16 SMs copy the same step by step each waits 742
-    to 764, and where all do 679 (sharing/cold.py).
+    Rows that n SMs ask for come out of the L2 once: each gets n times its share, up to `most`. An
+    H200's SMs get 30, 52, 74 and 74 bytes a cycle of rows that 1, 2, 4 and 12 copy by boxes.
     """
-    own = draw.values.get("copy_memory_latency")
-    if own is None or event.kind is Action.GLOBAL:
-        return event.fresh * draw["hbm_latency"]
-    return own if event.fresh else 0
+    share = draw["l2_bytes"] / draw["sms"] * event.sharers
+    return min(share, draw.values.get(most, draw["copy_bytes"]))
 
 
-def _load_latency(fresh: float, late: float, draw: Draw) -> float:
-    """Cycles until the last chunk of a load is there.
+def _by_chunks(fresh: float, draw: Draw) -> bool:
+    """Whether rows come chunk by chunk: those of one SM, where a chip says how chunks deviate."""
+    return fresh > SHARED and "hbm_deviation" in draw.values
+
+
+def _copied(near: float, event: DynamicEvent, draw: Draw) -> float:
+    """Cycles until a copy has ended; ``near``: of rows of the L2.
+
+    Where a chip says what copies wait for (`copy_memory_latency`) all who share rows of memory do:
+    they ask while those of the first are under way, and cannot get ahead of it. 16 of an H200's SMs
+    that copy the same step by step each wait 742 to 764 cycles longer than for rows of the L2, and
+    where all do 679 (sharing/cold.py). Else what is waited for is spread over all who ever ask.
+    """
+    if _by_chunks(event.fresh, draw):
+        return _answer(near, event, draw)
+    shared = draw.values.get("copy_memory_latency")
+    if shared is None:
+        return near + draw["hbm_latency"] * event.fresh
+    return near + shared * (event.fresh > 0)
+
+
+def _answer(near: float, event: DynamicEvent, draw: Draw) -> float:
+    """Cycles until the last chunk of what is loaded is there; ``near``: of rows of the L2.
 
     `hbm_slower`: how many times as long what comes from memory takes, for others that wait for it.
     """
-    near = draw["global_latency"]
-    far = near + draw["hbm_latency"] + late * draw.values.get("hbm_deviation", 0)
-    return near + fresh * (max(far, near) * draw.values.get("hbm_slower", 1) - near)
+    far = near + draw["hbm_latency"] + event.late * draw.values.get("hbm_deviation", 0)
+    return near + event.fresh * (max(far, near) * draw.values.get("hbm_slower", 1) - near)
 
 
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
@@ -134,13 +148,13 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
         each = draw[f"copy_{'short_' * (row_bytes <= SHORT_ROW_BYTES)}row_cycles"]
         service = max(service, rows * -(-row_bytes // ROW_BYTES) * each)
     near = "shared" in event.detail
-    latency = draw["copy_latency"] + _memory_latency(event, draw)
+    latency = _copied(draw["copy_latency"], event, draw)
     return Happening(
         "copy load",
         size=event.size,
         service=service,
         latency=draw["remote_latency"] if near else latency,
-        memory=0 if near else _memory_cycles(event.size, draw, event.fresh),
+        memory=0 if near else _memory_cycles(event.size, draw, event.fresh, _share(event, draw)),
     )
 
 
@@ -158,7 +172,8 @@ def _store_cycles(size: float, draw: Draw) -> float:
 
 def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
     service = max(draw["copy_issue_cycles"], event.size / draw["store_bytes"])
-    return Happening("copy store", service=service, memory=_memory_cycles(event.size, draw))
+    memory = _memory_cycles(event.size, draw, 0, _share(event, draw))
+    return Happening("copy store", service=service, memory=memory)
 
 
 def _bulk_wait(event: DynamicEvent, draw: Draw) -> Happening:
@@ -202,18 +217,19 @@ def _global(event: DynamicEvent, draw: Draw) -> Happening:
     service = 0.0
     if event.detail and event.detail[0].startswith("st") and "l2_write_bytes" in draw.values:
         service = _store_cycles(event.sectors * SECTOR_BYTES, draw)
-    pressure = "hbm_pressure" if "hbm_ahead" not in draw.values else NOBODY
-    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, fresh, pressure=pressure)
-    latency = _load_latency(fresh, event.late, draw)
+    sharing = None if "hbm_ahead" in draw.values else _share(event, draw)
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, fresh, sharing)
+    latency = _answer(draw["global_latency"], replace(event, fresh=fresh), draw)
     if atomic(event):
         latency += draw.values.get("atomic_latency", 0)
     return Happening("global", service=service, latency=latency, memory=memory)
 
 
 def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
-    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh, "l2_lane_bytes")
-    latency, passes = draw["global_latency"], max(event.wavefronts, 1)
-    latency += _memory_latency(event, draw)
+    sharing = _share(event, draw, "l2_lane_bytes")
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh, sharing)
+    latency = _copied(draw["global_latency"], event, draw)
+    passes = max(event.wavefronts, 1)
     return Happening("lane copy", latency=latency, passes=passes, memory=memory)
 
 

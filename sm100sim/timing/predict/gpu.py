@@ -16,7 +16,8 @@ from ..chips import Draw
 from ..model import ClusterTime, Residents, run_cluster
 from ..model.residency import THREADS_PER_WARP, cta_registers, limits
 from ..records import SECTOR_BYTES, LaunchTrace, atomic
-from .memory import NO_TRAFFIC, awaited, from_memory, normal
+from .memory import NO_TRAFFIC, awaited, awaited_by_lanes, from_memory, normal
+from .sharing import Kind, groups_of, last_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +98,7 @@ def time_launch(
     copies = min(resident, held)
     parts = tuple(run_cluster(trace, draw, Residents(copies)) for trace in launch.traces)
     if copies in (1, held):
-        each = [part.cycles for part in parts]
-        work = finish(_scattered(order, each, draw), groups * copies, gap)
+        work = _ended(launch, draw, order, parts, groups * copies)
     else:  # an SM's share of the time, of as many of a kind as it gets in all
         turns = Residents(copies, held, gap)
         each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
@@ -114,6 +114,24 @@ def time_launch(
         places,
         "HBM" if moved > work else "SMs",
     )
+
+
+def _ended(
+    launch: LaunchTrace, draw: Draw, order: Sequence[int], parts: Sequence[ClusterTime], places: int
+) -> float:
+    """When the last of the clusters ends of which each has a place of its own, in their order."""
+    each, gap = [part.cycles for part in parts], draw["cta_cycles"]
+    longer = draw.values.get("copy_memory_latency", 0)
+    shared = groups_of(launch) if longer else None
+    if shared is None:
+        return finish(_scattered(order, each, draw), places, gap)
+    beside = Residents(places // (int(draw["sms"]) // prod(launch.cluster)))
+    near = replace(draw, values={**draw.values, "copy_memory_latency": 0.0})
+    kinds = [
+        Kind(run_cluster(trace, near, beside).cycles, far)
+        for trace, far in zip(launch.traces, each, strict=True)
+    ]
+    return last_end(order, kinds, shared, longer, places, gap)
 
 
 def _scattered(order: Sequence[int], each: Sequence[float], draw: Draw) -> list[float]:
@@ -186,14 +204,15 @@ def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> di
         draw = replace(alone, values={**alone.values, **at_once})
         return max(work - time_launch(launch, draw).cycles + draw["launch_cycles"], 0)
 
-    found, spread = {}, 0.0
+    found, spread, waited = {}, 0.0, 0.0
     if any(map(awaited, events)):
-        waited = waits(hbm_latency=-near, hbm_deviation=0.0)
+        waited = waits(hbm_latency=0.0, hbm_deviation=0.0)
         busy = alone["hbm_ahead"] * moving
         # The time of all is work + waited * (slower - 1), with slower = time / (time - busy).
         less = work + busy
         time = (less + (less * less - 4 * busy * (work - waited)) ** 0.5) / 2
         found["hbm_slower"] = time / max(time - busy, time / alone["hbm_slowest"])
+    if any(map(awaited_by_lanes, events)):
         spread = waited / (near + alone["hbm_latency"]) * alone["hbm_deviation"] ** 2
     if any(map(atomic, events)):
         times = waits(atomic_latency=-near) / (near + alone["atomic_latency"])

@@ -3,8 +3,9 @@
 What several CTAs read comes once: of each copy or load of it that share counts which its bytes have
 in all that is read of its tensor. Memory answers chunk by chunk, and not all after the same time.
 Tensors are those of the launch, `LaunchTrace.tensors`; other accesses are taken to find the L2.
-What is written goes to memory once. Rows that a CTA alone loads and loads again come from memory
-again as far as the L2 does not keep what all CTAs load in between.
+What is written goes to memory once. What a cluster reads again it finds in the L2, but for rows
+that a CTA alone loads: they come from memory again as far as the L2 does not keep what all CTAs
+load in between.
 """
 
 from __future__ import annotations
@@ -20,13 +21,22 @@ from typing import Final
 import numpy as np
 
 from ..chips import Draw
-from ..records import SECTOR_BYTES, Action, ClusterTrace, DynamicEvent, Extent, LaunchTrace
+from ..records import (
+    SECTOR_BYTES,
+    Action,
+    ClusterTrace,
+    DynamicEvent,
+    Extent,
+    LaunchTrace,
+    WarpStream,
+)
 
 MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
 """What asks the L2, but for what the L1 answers of it: the machine says how much that is."""
 CHUNK_BYTES: Final = 1024
 """An H200's SMs wait for rows of 2 to 32 KB as long as for the last of so many that come each in
-its own time (`benchmarks/timing/sharing/h200_rows.json`)."""
+its own time, by lanes and by boxes (`benchmarks/timing/sharing/h200_rows.json`, `h200_boxes.json`).
+"""
 FETCHED_BYTES: Final = 64
 """Come at once: of a chain of loads 32 bytes apart every other one waits for memory, of one with 64
 bytes and more each does (same record)."""
@@ -34,6 +44,8 @@ STORES: Final = ("st", "red")
 """Accesses of lanes that write, by the beginning of their name."""
 Key = tuple[bool, int]
 """Whether it is written, and which tensor."""
+Part = int | tuple[int, ...]
+"""A piece that lanes fetch, or a box (`_box`)."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ def from_memory(launch: LaunchTrace, draw: Draw, places: int) -> tuple[LaunchTra
         between = places * sum(first[key] for key in alone)
         gone = lost(min(between, sum(launch.tensors[key[1]].size for key in alone)), draw)
         marks = _Marks(launch.tensors, shares, {key[1]: gone for key in alone})
-        traces.append(replace(trace, events=tuple(marks.marked(trace))))
+        traces.append(marks.marked(trace))
         count = len(trace.clusters)
         repeated += count * sum(repeats.values())
         again += count * gone * sum(repeats[key] for key in alone)
@@ -122,7 +134,7 @@ def from_memory(launch: LaunchTrace, draw: Draw, places: int) -> tuple[LaunchTra
 def _moved(launch: LaunchTrace) -> _Moved:
     moved = _Moved(Counter(), [], [], [])
     for trace in launch.traces:
-        seen: set[int] = set()
+        seen: set[Part] = set()
         first, repeats, loaded = Counter[Key](), Counter[Key](), Counter[Key]()
         for event, count in _moves(trace):
             moved.asked += _bytes(event) * count * len(trace.clusters)
@@ -132,7 +144,8 @@ def _moved(launch: LaunchTrace) -> _Moved:
                 size = _passing(event, count, seen)
                 first[key] += size
                 moved.whole[key] += size * len(trace.clusters)
-                repeats[key] += _bytes(event) * count - size
+                if event.pieces:
+                    repeats[key] += _bytes(event) * count - size
                 loaded[key] += _bytes(event) * count * _loads(event)
         moved.first.append(first)
         moved.repeats.append(repeats)
@@ -148,8 +161,18 @@ def writes(event: DynamicEvent) -> bool:
 
 
 def awaited(event: DynamicEvent) -> bool:
+    """Whether something is loaded that comes from memory."""
+    return event.fresh > 0 and _reads(event)
+
+
+def awaited_by_lanes(event: DynamicEvent) -> bool:
     """Whether lanes load something that comes from memory."""
-    return _loads(event) and event.fresh > 0
+    return event.fresh > 0 and _loads(event)
+
+
+def _reads(event: DynamicEvent) -> bool:
+    """Whether an event brings bytes of global memory to its SM, but for atomic operations."""
+    return event.kind in (Action.COPY_LOAD, Action.CP_ASYNC) or _loads(event)
 
 
 def _loads(event: DynamicEvent) -> bool:
@@ -161,25 +184,38 @@ def _bytes(event: DynamicEvent) -> int:
     return event.sectors * SECTOR_BYTES if event.sectors else event.size
 
 
-def _passing(event: DynamicEvent, count: int, seen: set[int]) -> int:
-    """Bytes of an event's executions that the L1 lets pass: of loads by lanes each piece once.
+def _passing(event: DynamicEvent, count: int, seen: set[Part]) -> int:
+    """Bytes of an event's executions that the cluster did not ask for before, but for stores.
 
     Args:
-        event, count: what was done, and how often. seen: pieces that the cluster asked for before;
-            the event's are added.
+        event, count: what was done, and how often. seen: what the cluster asked for before; the
+            event's are added.
     """
-    if writes(event) or not event.pieces:
+    if writes(event):
         return _bytes(event) * count
+    if not event.pieces:
+        before = _box(event) in seen
+        seen.add(_box(event))
+        return 0 if before else _bytes(event)
     fresh = len({*event.pieces} - seen)
     seen.update(event.pieces)
     return fresh * SECTOR_BYTES
 
 
+def _box(event: DynamicEvent) -> tuple[int, ...]:
+    """Tells what a CTA copies from the same at another time, or from another CTA's."""
+    return (*(place.rank for place in event.objects), event.address, event.span, *event.shape)
+
+
+def _made(trace: ClusterTrace) -> np.ndarray:
+    """How often each warp executes each event, (warps, events)."""
+    kinds = len(trace.events)
+    return np.array([np.bincount(s.event[s.event >= 0], minlength=kinds) for s in trace.streams])
+
+
 def _moves(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:
     """The copies, loads and stores of a cluster, and how often it makes each."""
-    made = np.zeros(len(trace.events), np.int64)
-    for stream in trace.streams:
-        made += np.bincount(stream.event[stream.event >= 0], minlength=len(trace.events))
+    made = _made(trace).sum(axis=0)
     for event, count in zip(trace.events, made.tolist(), strict=True):
         if event.kind in MOVES and count:
             yield event, count
@@ -206,35 +242,69 @@ class _Marks:
     shares: dict[Key, float]
     gone: dict[int, float]
 
-    def marked(self, trace: ClusterTrace) -> Iterator[DynamicEvent]:
-        """The events of a cluster; what a load before has brought is not fresh."""
-        brought: set[int] = set()
-        for event, times in zip(trace.events, _times(trace).tolist(), strict=True):
+    def marked(self, trace: ClusterTrace) -> ClusterTrace:
+        """What a cluster executes. What a warp loads again is another event, which finds the L2."""
+        brought: set[Part] = set()
+        events, again = [], np.arange(len(trace.events))
+        later: list[DynamicEvent] = []
+        made = _made(trace).max(axis=0)
+        for at, (event, times) in enumerate(zip(trace.events, made, strict=True)):
             which = _tensor(self.tensors, event) if event.kind in MOVES else None
             if which is None:
-                yield event
+                events.append(event)
                 continue
-            marked = replace(event, fresh=self.shares.get((writes(event), which), 0))
-            if not (awaited(marked) and event.pieces):
-                yield marked
-                continue
-            fetched = {SECTOR_BYTES * piece // FETCHED_BYTES for piece in event.pieces}
-            first = self.tensors[which].address
-            chunks = {(FETCHED_BYTES * part - first) // CHUNK_BYTES for part in fetched - brought}
-            brought |= fetched
-            again = self.gone.get(which, 1)
-            share = (bool(chunks) + (times - 1) * again) / times if times > 1 else bool(chunks)
-            late = max((normal(which, chunk) for chunk in chunks), default=0.0)
-            yield replace(marked, fresh=marked.fresh * share, late=late)
+            share = self.shares.get((writes(event), which), 0)
+            marked = replace(event, fresh=share)
+            if _reads(marked):
+                parts = _fetched(event) - brought
+                brought |= parts
+                late = self._late(which, event, parts)
+                marked = replace(marked, late=late, sharers=1 / share if share else 1)
+                if times > 1:
+                    gone = self.gone.get(which, 0) if event.pieces else 0
+                    again[at] = len(trace.events) + len(later)
+                    later.append(replace(marked, fresh=marked.fresh * gone))
+                marked = replace(marked, fresh=marked.fresh * bool(parts))
+            events.append(marked)
+        streams = tuple(_renamed(stream, again) for stream in trace.streams)
+        return replace(trace, events=(*events, *later), streams=streams)
+
+    def _late(self, which: int, event: DynamicEvent, parts: set[Part]) -> float:
+        """How late the last chunk is of what an event fetches of a tensor."""
+        chunks = _chunks(event, parts or _fetched(event), self.tensors[which].address)
+        return max((normal(which, chunk) for chunk in chunks), default=0.0)
 
 
-def _times(trace: ClusterTrace) -> np.ndarray:
-    """How often that warp executes each event which does it most often."""
-    times = np.zeros(len(trace.events), np.int64)
-    for stream in trace.streams:
-        made = np.bincount(stream.event[stream.event >= 0], minlength=len(trace.events))
-        times = np.maximum(times, made)
-    return times
+def _renamed(stream: WarpStream, again: np.ndarray) -> WarpStream:
+    """A warp's stream, where an event that is executed a second time is that which `again` says."""
+    repeated = stream.event >= 0
+    repeated[np.unique(stream.event, return_index=True)[1]] = False
+    event = stream.event.copy()
+    event[repeated] = again[event[repeated]]
+    return replace(stream, event=event)
+
+
+def _fetched(event: DynamicEvent) -> set[Part]:
+    """What an event fetches: of lanes pieces of `FETCHED_BYTES`, of a copy its box."""
+    if event.pieces:
+        return {SECTOR_BYTES * piece // FETCHED_BYTES for piece in event.pieces}
+    return {_box(event)}
+
+
+def _chunks(event: DynamicEvent, parts: set[Part], first: int) -> set[int]:
+    """Chunks of memory in which an event's parts lie, counted from the first byte of a tensor.
+
+    Rows of a box lie evenly over what it spans; where that is not known, together.
+    """
+    if event.pieces:
+        pieces = (part for part in parts if isinstance(part, int))
+        return {(FETCHED_BYTES * piece - first) // CHUNK_BYTES for piece in pieces}
+    rows, width = event.shape[:2] if event.shape else (1, event.size)
+    pitch = ((event.span or event.size) - width) / max(rows - 1, 1)
+    starts = event.address - first + np.arange(rows) * pitch
+    places = starts[:, None] + np.arange(0, max(width, 1), CHUNK_BYTES)
+    ends = starts + max(width, 1) - 1
+    return {*(np.append(places, ends) // CHUNK_BYTES).astype(int).tolist()}
 
 
 @cache

@@ -59,7 +59,7 @@ class Events:
         kind = KEPT[name][0] or _BARE.get(name)
         form = kind.from_buffer_copy(row["form"].tobytes()) if kind else None
         counts = int(row["n_destinations"]), int(row["n_sources"])
-        notes = int(step["notes"][0]), int(step["notes"][1])
+        notes = tuple(step["notes"].tolist())
         rank = int(step["rank"])
         imm, size = int(row["imm"]), self._cluster_size
         found = Step(name, form, imm, counts, lanes, rank, notes, values, size)

@@ -33,7 +33,7 @@ class Step:
     counts: tuple[int, int]
     lanes: int
     rank: int
-    notes: tuple[int, int]
+    notes: tuple[int, ...]
     sources: dict[int, Values]
     cluster_size: int = 1
 

@@ -77,7 +77,8 @@ def tensor(step: Step) -> DynamicEvent:
     objects = _targets(step, 2, form.bar_offset, step.first(3), form.flags) if loads else ()
     return DynamicEvent(
         Action.COPY_LOAD if loads else Action.COPY_STORE, step.lanes, objects, size=size,
-        shape=(size // row, row), address=step.notes[1], detail=_copy_details(form.flags),
+        shape=(size // row, row), address=step.notes[1], span=step.notes[2],
+        detail=_copy_details(form.flags),
     )  # fmt: skip
 
 

@@ -8,13 +8,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
+from typing import Final
 
 import numpy as np
 import pytest
 
 from benchmarks.timing.questions import SMS
 from benchmarks.timing.replayed import WARM
-from benchmarks.timing.sharing.cold import ROUNDS
+from benchmarks.timing.sharing.cold import ROUNDS, Cold
 from benchmarks.timing.sharing.cold import WARM as RING
 from benchmarks.timing.sharing.rows import (
     BOXES,
@@ -22,6 +23,7 @@ from benchmarks.timing.sharing.rows import (
     OWN,
     SIZES,
     Rows,
+    box_machine,
     box_questions,
     box_table,
     machine,
@@ -174,3 +176,22 @@ def test_the_machine_gives_the_chips_answer(asked: Rows, off: float) -> None:
     draw = replace(draw, values={**draw.values, **WARM})
     counts = (2, 10) if asked.size > 8192 else (4, 20)
     assert machine(asked, draw, counts) == pytest.approx(said(asked) + 40, rel=off)
+
+
+TURN: Final = 63
+"""Cycles of a step that the chip takes beside its wait and the machine does not: one lane of a warp
+asks for two copies."""
+BOX_STEPS = (
+    *((own(count, rows, 128, cold=True), 0.14) for count in OWN for rows in BOXES[2:]),
+    *((own(count, rows, 4096, cold=True), 0.12) for count in OWN[:2] for rows in BOXES),
+    *((own(SMS, rows, 4096, cold=True), 0.15) for rows in BOXES[:-1]),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("asked", "off"), BOX_STEPS, ids=lambda q: getattr(q, "name", None))
+def test_the_machine_gives_the_chips_answer_of_boxes(asked: Cold, off: float) -> None:
+    draw = load_chip("h200").draw()
+    draw = replace(draw, values={**draw.values, **WARM})
+    (said_of,) = (entry["step"][0] for entry in BOXED if entry["name"] == asked.name)
+    assert box_machine(asked, draw) + TURN == pytest.approx(said_of, rel=off)

@@ -10,10 +10,10 @@ from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.timing.model.happenings import happening_of
 from sm100sim.timing.predict import predict_launch
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-from sm100sim.timing.predict.memory import Traffic
+from sm100sim.timing.predict.memory import MOVES, Traffic
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
 from sm100sim.timing.sass.trace import tensors_of
-from testing.clocked import Program, chip, fresh_of, op
+from testing.clocked import Program, chip, executed, fresh_of, op
 
 KB = 1024
 Q, K, OUT = Extent(0, 4 * KB, 4 * KB), Extent(64 * KB, 2 * KB, 2 * KB), Extent(96 * KB, KB, KB)
@@ -51,9 +51,11 @@ def launch(ctas: int = 4) -> LaunchTrace:
 
 def test_what_is_read_once_is_fresh_and_what_is_shared_in_part() -> None:
     marked, traffic = fresh_of(launch())
-    fresh = {e.address: e.fresh for e in marked.traces[0].events if e.size and e.address >= 0}
-    assert fresh[K.address] == 1 / 8  # 2 KB of 16 that four CTAs read
-    assert fresh[OUT.address] == 1
+    done = [event for event in executed(marked.traces[0]) if event.kind in MOVES]
+    assert [(e.fresh, e.sharers) for e in done if e.address == Q.address] == [(1, 1)]
+    twice = [(e.fresh, e.sharers) for e in done if e.address == K.address]
+    assert twice == [(1 / 4, 4), (0, 4)]  # of each of four CTAs, which has it then
+    assert [e.fresh for e in done if e.address == OUT.address] == [1]
     assert traffic == Traffic(asked=4 * 5 * KB + KB, read=6 * KB, written=KB)
 
 
@@ -80,14 +82,53 @@ def test_what_was_written_before_has_to_go_as_others_come() -> None:
 
 
 def test_a_fresh_copy_takes_memorys_time() -> None:
-    """Its bytes come at the SM's share of memory, and its first byte later."""
-    near, far = (happening_of(replace(copy(0, 32 * KB), fresh=f), H200) for f in (0, 1))
+    """Of rows of its own it waits for the last chunk, the longer the more others wait; what two SMs
+    share comes later by what a chip says, and its bytes at the SM's share of memory."""
+    box = replace(copy(0, 32 * KB), late=2)
+    near, far = (happening_of(replace(box, fresh=f), H200) for f in (0, 1))
     assert near is not None
     assert far is not None
-    assert far.latency - near.latency == H200["copy_memory_latency"]
+    longer = H200["hbm_latency"] + 2 * H200["hbm_deviation"]
+    assert far.latency - near.latency == longer
+    assert far.memory == near.memory == pytest.approx(32 * KB / (H200["l2_bytes"] / 132))
+    busy = happening_of(replace(box, fresh=1), chip("h200", hbm_slower=1.5))
+    assert busy is not None
+    assert busy.latency == 1.5 * far.latency
+    both = happening_of(replace(box, fresh=1 / 2, sharers=2), H200)
+    assert both is not None
+    assert both.latency - near.latency == H200["copy_memory_latency"]
     share = H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132
-    assert far.memory == pytest.approx(32 * KB / share)
-    assert near.memory == pytest.approx(32 * KB / (H200["l2_bytes"] / 132))
+    rate = 2 * H200["l2_bytes"] / 132
+    assert both.memory == pytest.approx(16 * KB / share + 16 * KB / rate)
+
+
+def test_rows_of_a_box_lie_apart_or_together() -> None:
+    """Eight rows of 128 bytes are a chunk, or eight; the last of them is waited for."""
+    box, wide = DynamicEvent(Action.COPY_LOAD, 1, (BARRIER,), size=KB, shape=(8, 128)), 8 * KB
+    loads = [replace(box, span=7 * pitch + 128) for pitch in (128, 512, 1024)]
+    loads += [replace(box, address=n * KB, shape=(1, KB)) for n in range(8)]
+    program = Program().warp(0, *[(op("UTMALDG.2D [UR4], [UR6]"), load) for load in loads])
+    alone = LaunchTrace((1, 1, 1), (32, 1, 1), (1, 1, 1), 0, (program.trace(),),
+                        (Extent(0, wide, wide),))  # fmt: skip
+    late = [event.late for event in executed(fresh_of(alone)[0].traces[0])]
+    rows = late[3:]
+    assert late[0] == rows[0]
+    assert late[1] == max(rows[:4])
+    assert late[2] == max(rows)
+    assert len(set(rows)) == 8
+
+
+def test_what_a_cta_copied_before_is_no_wait_and_another_cta_s_is() -> None:
+    """Both CTAs of a cluster ask for the same rows before they have come."""
+    load = op("UTMALDG.2D [UR4], [UR6]")
+    program = Program()
+    for rank in (0, 1):
+        box = replace(copy(K.address, 2 * KB), objects=(Place(rank, 64),))
+        other = replace(box, objects=(Place(rank, 72),))
+        program = program.warp(0, (load, box), (load, other), rank=rank)
+    pair = replace(launch(), cluster=(2, 1, 1), traces=(program.trace(),))
+    (trace,) = fresh_of(pair)[0].traces
+    assert [[e.fresh for e in executed(trace, warp)] for warp in (0, 1)] == [[1 / 2, 0]] * 2
 
 
 def access(address: int, what: str, kind: Action = Action.GLOBAL) -> DynamicEvent:
@@ -106,9 +147,9 @@ def test_loads_and_stores_of_lanes_move_memory_as_copies_do() -> None:
     trace = replace(program.trace(), clusters=tuple(range(32)))
     some = replace(launch(), traces=(trace,))
     marked, traffic = fresh_of(some)
-    assert traffic == Traffic(asked=32 * 4 * 128, read=6 * KB, written=KB)
-    fresh = {e.detail[0]: e.fresh for e in marked.traces[0].events}
-    assert fresh == {"ld": 1 / 2, "": 1 / 2, "st": 1 / 4}  # 8, 4 and 4 KB of 4, 2 and 1
+    assert traffic == Traffic(asked=32 * 4 * 128, read=6 * KB, written=KB, own=8 * KB)
+    fresh = [(e.detail[0], e.fresh) for e in executed(marked.traces[0])]
+    assert fresh == [("ld", 1), ("ld", 0), ("", 1 / 2), ("st", 1 / 4)]  # 4, 4 and 4 KB of 4, 2, 1
 
 
 def test_what_the_l1_answers_is_neither_fresh_nor_asked_of_the_l2() -> None:
@@ -136,13 +177,13 @@ def test_what_the_l1_answers_is_neither_fresh_nor_asked_of_the_l2() -> None:
 
 def test_a_fresh_load_waits_for_memory_and_a_store_does_not() -> None:
     loads = access(0, "ld"), "hbm_latency"
-    copies = access(0, "", Action.CP_ASYNC), "copy_memory_latency"
+    copies = access(0, "", Action.CP_ASYNC), "hbm_latency"
     for event, latency in (loads, copies):
         near, far = (happening_of(replace(event, fresh=f), H200) for f in (0, 1))
         assert near is not None
         assert far is not None
         assert far.latency - near.latency == pytest.approx(H200[latency])
-        assert (far.memory > near.memory) == (event is copies[0])  # of loads it is in the latency
+        assert far.memory == near.memory, "it is in the latency"
     stores = [happening_of(replace(access(0, "st"), fresh=f), H200) for f in (0, 1)]
     assert stores[0] == stores[1]
 
@@ -164,7 +205,8 @@ def test_rows_that_several_sms_ask_for_come_out_of_the_l2_once() -> None:
     share, most = H200["l2_bytes"] / 132, H200["l2_shared_bytes"]
     memory = H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132
     for sharers in (2, 4, 12):
-        found = happening_of(replace(copy(0, 32 * KB), fresh=1 / sharers), H200)
+        box = replace(copy(0, 32 * KB), fresh=1 / sharers, sharers=sharers)
+        found = happening_of(box, H200)
         assert found is not None
         rate = min(share * sharers, most)
         told = 32 * KB * ((1 - 1 / sharers) / rate + 1 / sharers / min(memory, rate))
@@ -175,7 +217,8 @@ def test_lanes_get_less_of_rows_that_several_sms_ask_for() -> None:
     """An H100's probe: 35 to 53 bytes a cycle, in which boxes get up to 74."""
     rate, fresh = H200["l2_lane_bytes"], 1 / 32
     memory = min(H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132, rate)
-    found = happening_of(replace(access(0, "", Action.CP_ASYNC), fresh=fresh), H200)
+    copied = replace(access(0, "", Action.CP_ASYNC), fresh=fresh, sharers=32)
+    found = happening_of(copied, H200)
     assert found is not None
     assert found.memory == pytest.approx(128 * ((1 - fresh) / rate + fresh / memory))
 

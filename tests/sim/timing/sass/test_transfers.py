@@ -29,12 +29,12 @@ def test_which_barriers_hear_of_a_copy(flags: int, mask: int, signalled: list[in
     """CTA 1 copies to itself and names the barrier of CTA 0."""
     operands = {0: 1 << WINDOW_RANK_SHIFT | TO, 2: BARRIER, 3: mask}
     sources = {which: np.array([value], np.uint64) for which, value in operands.items()}
-    step = Step(
-        "TMA_LOAD", forms.Tensor(flags=flags), 0, (0, 4), 1, 1, (256 << 32 | 4096, 0), sources
-    )
+    notes = 256 << 32 | 4096, 64, 31 * 512
+    step = Step("TMA_LOAD", forms.Tensor(flags=flags), 0, (0, 4), 1, 1, notes, sources)
     event = tensor(step)
     assert event.objects == tuple(Place(rank, BARRIER) for rank in signalled)
     assert (event.size, event.shape) == (4096, (16, 256))
+    assert (event.address, event.span) == (64, 31 * 512)
 
 
 @pytest.mark.parametrize(
