@@ -22,7 +22,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.timing.gemm import tau
+from benchmarks.timing.gemms import tau
 from benchmarks.timing.side_by_side.records import load, write
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.timing.chips import load_chip

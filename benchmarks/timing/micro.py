@@ -1,15 +1,17 @@
 """Asks a Hopper GPU for latencies and rates, and puts the clocked machine's parameters beside them.
 
-    python -m benchmarks.timing.micro run RESULTS.json     on a machine with a GPU
+    python -m benchmarks.timing.micro run RESULTS.json [REGEX]     on a machine with a GPU
     python -m benchmarks.timing.micro show RESULTS.json    a table
 
 Cycles of the slowest thread, in the fastest of the last rounds; the time of one is the difference
-of two lengths' times over the difference of the lengths.
+of two lengths' times over the difference of the lengths. With REGEX questions whose names it finds
+are asked, and nothing about what lies between CTAs.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from benchmarks.timing.beside import APART_QUESTIONS, BESIDE_QUESTIONS, LANE_QUESTIONS
+from benchmarks.timing.mixtures import MIXTURE_QUESTIONS
 from benchmarks.timing.more_questions import (
     CONVERSION_QUESTIONS,
     GAPS,
@@ -30,7 +33,7 @@ from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 
 ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS, *LANE_QUESTIONS, *APART_QUESTIONS,
-       *CONVERSION_QUESTIONS)  # fmt: skip
+       *CONVERSION_QUESTIONS, *MIXTURE_QUESTIONS)  # fmt: skip
 Runner = Callable[[Case], list[np.ndarray]]
 
 
@@ -76,13 +79,14 @@ def answered(
             yield {"name": question.name, "failed": f"{type(error).__name__}: {error}"[:300]}
 
 
-def ask() -> dict[str, Any]:
-    """Ask a GPU everything; a question that fails says how."""
+def ask(only: str = "") -> dict[str, Any]:
+    """Ask a GPU everything, or what a regular expression finds; one that fails says how."""
     from testing.hardware.device import Device
 
     device = Device()
-    answers = [*answered(ALL, device.run, answer)]
-    return {**device.describe(), "answers": answers, "gaps": [*gaps(device.run)]}
+    answers = [*answered((q for q in ALL if re.search(only, q.name)), device.run, answer)]
+    found = {**device.describe(), "answers": answers}
+    return found if only else {**found, "gaps": [*gaps(device.run)]}
 
 
 def gaps(run: Runner) -> Iterator[dict[str, Any]]:
@@ -111,8 +115,8 @@ def table(results: dict[str, Any]) -> str:
 def main(arguments: list[str]) -> int:
     """Run or show; returns the exit status."""
     match arguments:
-        case ["run", path]:
-            Path(path).write_text(json.dumps(ask(), indent=1) + "\n")
+        case ["run", path, *only]:
+            Path(path).write_text(json.dumps(ask(*only), indent=1) + "\n")
         case ["show", path]:
             print(table(json.loads(Path(path).read_text())))
         case _:

@@ -125,22 +125,31 @@ WORK = {
 
 
 def _beside(columns: int, work: str, groups: int, *, registers: bool) -> Question:
+    """A chain of products beside other warps' additions, maxima or exponentials."""
+    return products_beside((columns, registers), work, WORK[work], groups, START, KEPT)
+
+
+def products_beside(
+    shape: tuple[int, bool], work: str, text: str, groups: int, begin: str, keep: str
+) -> Question:
     """A chain of products by the first warp group, while others work until it has ended.
 
-    Those others give no time: they read the clock once more at the end.
+    Those others give no time: they read the clock once more at the end. `shape`: the products'
+    columns, and whether A lies in registers; `work`: a name for `text`.
     """
+    columns, registers = shape
     form = Form("f32", "bf16", "bf16", columns, registers=registers)
     values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
     values += " ".join(f"shr.u32 %a{k}, %r0, {k + 1};" for k in range(4))
     before = (
         f"st.volatile.shared.b32 [%r1+{FLAG}], 0; "
-        + set_up(form, values) + START + " setp.gt.u32 %q12, %r0, 127; "
+        + set_up(form, values) + begin + " setp.gt.u32 %q12, %r0, 127; "
     )  # fmt: skip
     used = " ".join(f"st.volatile.shared.b32 [%r1+512], %d{k};" for k in range(form.results))
     after = (
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; "
         f"add.u32 %r61, %r60, 1; st.volatile.shared.b32 [%r1+{FLAG}], %r61; bra READ; "
-        f"OTHER: {WORK[work]} ld.volatile.shared.b32 %r61, [%r1+{FLAG}]; "
+        f"OTHER: {text} ld.volatile.shared.b32 %r61, [%r1+{FLAG}]; "
         "setp.le.u32 %q11, %r61, %r60; @%q11 bra OTHER; mov.u32 %r50, %clock; READ: "
     )
     a = "registers" if registers else "shared memory"
@@ -148,7 +157,7 @@ def _beside(columns: int, work: str, groups: int, *, registers: bool) -> Questio
         f"wgmma m64n{columns}k16, A in {a}, beside {work} of {groups} warps a sub-partition",
         "product_writes", lambda k: (
             "@%q12 bra OTHER; wgmma.fence.sync.aligned; " if k == 0 else ""
-        ) + form.instruction() + " ", (8, 30), before, after, f"{used} {KEPT}",
+        ) + form.instruction() + " ", (8, 30), before, after, f"{used} {keep}",
         block=128 * (1 + groups), smem=DATA + 65536,
     )  # fmt: skip
 

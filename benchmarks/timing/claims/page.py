@@ -12,7 +12,7 @@ from benchmarks.timing.claims.causes import CAUSES
 from benchmarks.timing.claims.found import TARGET, Found, told
 from benchmarks.timing.claims.table import CLAIMS
 from benchmarks.timing.claims.words import TIRX_KNOWN
-from benchmarks.timing.gemm import PAIRS_AT_LEAST, nine_of_ten, tau
+from benchmarks.timing.gemms import PAIRS_AT_LEAST, nine_of_ten, tau
 from sm100sim.timing.predict import Band
 
 GROUPS: Final = {

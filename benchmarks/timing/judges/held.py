@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.timing.claims.found import every
 from benchmarks.timing.claims.page import firsts
-from benchmarks.timing.gemm import nine_of_ten
+from benchmarks.timing.gemms import nine_of_ten
 from sm100sim.timing.predict import Band
 from sm100sim.timing.profile.held import FILE, OF_BAND, Held, HeldRatios
 

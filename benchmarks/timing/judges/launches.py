@@ -98,8 +98,8 @@ def _quack(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
     if not isinstance(problem, Product):
         raise ValueError(f"{case.name}: not a product")
     with launches_of(Gemm(problem.m, problem.n, problem.k, **case.options), t) as (request, found):
-        _cubins.update(found)
-    return request, _cubins[request.ptx]
+        CUBINS.update(found)
+    return request, CUBINS[request.ptx]
 
 
 def heard(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
@@ -123,12 +123,12 @@ def heard(case: Case, t: Tensors) -> tuple[LaunchRequest, bytes]:
         PROGRAMS[case.family](case, t)
     if len(requests) != 1:
         raise ValueError(f"{case.name}: {len(requests)} launches; one can be recorded")
-    _cubins.update(cubins)
-    return requests[0], _cubins[requests[0].ptx]
+    CUBINS.update(cubins)
+    return requests[0], CUBINS[requests[0].ptx]
 
 
-_cubins: dict[str, bytes] = {}
-"""What the DSL compiled, once for each case."""
+CUBINS: Final[dict[str, bytes]] = {}
+"""What the DSL compiled, by PTX: once for each kernel, whoever asks."""
 
 
 def record(case: Case) -> tuple[Recorded, str, bytes]:

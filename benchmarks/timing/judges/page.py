@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
-from benchmarks.timing.gemm import PAIRS_AT_LEAST
+from benchmarks.timing.gemms import PAIRS_AT_LEAST
 from benchmarks.timing.judges import held
 from benchmarks.timing.judges.cases import LANES, ROWS
 from benchmarks.timing.judges.predictions import PREDICTED

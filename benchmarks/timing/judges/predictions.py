@@ -20,8 +20,9 @@ from typing import Any, Final
 
 from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.timing.gemms import LADDER, Gemm
+from benchmarks.timing.gemms import trace_of as gemm_trace
 from benchmarks.timing.judges.cases import QUACK
-from benchmarks.timing.judges.launches import ARCH, begin, trace_of
+from benchmarks.timing.judges.launches import ARCH, CUBINS, begin, trace_of
 from benchmarks.timing.judges.our_variants import SMS
 from benchmarks.timing.judges.second_round import EVERY, SEQUENCES
 from sm100sim.timing.predict import Prediction, predict_launch
@@ -49,13 +50,11 @@ def followed(runner: str, problem: Problem) -> bool:
 def everything() -> Iterator[tuple[str, str, str, Trace]]:
     """Runner, name, ladder and trace of all that is measured; traces are made when called."""
     from benchmarks.timing.attention_traces import Tracer
-    from benchmarks.timing.gemm import trace_of as gemm_trace
 
-    cubins: dict[str, bytes] = {}
     for case in EVERY:
         yield case.family, case.name, case.ladder, partial(trace_of, case)
     for gemm in LADDER:
-        yield QUACK, gemm.name, _ladder(gemm), partial(gemm_trace, gemm, cubins)
+        yield QUACK, gemm.name, _ladder(gemm), partial(gemm_trace, gemm, CUBINS)
     tracer = Tracer(ARCH, SMS)
     for problem in TABLE:
         for runner in ATTENTION:

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any, Final
 
-from benchmarks.timing.gemm import tau
+from benchmarks.timing.gemms import tau
 from benchmarks.timing.waits.records import WAITS, WORDS
 
 ENDS, LATE, OTHER, JUDGED = " | ends", " | late", " | other ptxas", " | as judged"

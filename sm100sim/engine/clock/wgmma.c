@@ -1,7 +1,9 @@
 /* wgmma: products of warp groups, one after the other, and the registers that they write.
  *
  * An accumulator's registers go through the same write ports as those of other instructions: a pair of them, one in
- * either bank, in two cycles. The product goes first, and what has to pass the ports has the other cycles. */
+ * either bank, in two cycles. The product goes first, and what has to pass the ports has the other cycles. Without a
+ * product there is room for all: of an H200's sub-partition four maxima and an exponential take the 8 cycles of either
+ * (benchmarks, h200_mixtures.json). */
 #include "clock/state.h"
 
 static WarpGroup *group_of(const Clock *c, const WarpState *w) {
@@ -61,13 +63,13 @@ void end_products(Clock *c, Sm *sm) {
   }
 }
 
-/* An instruction takes `writes` thirds of a cycle at the write ports of its sub-partition, beside products longer. */
+/* Beside products an instruction takes `writes` thirds of a cycle of what these leave of the write ports. */
 void note_writes(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
-  if (c->chip->product_writes <= 0 || x->op->action == CLOCK_ACT_WGMMA)
+  if (c->chip->product_writes <= 0 || x->op->action == CLOCK_ACT_WGMMA || !sm->n_products)
     return;
-  const Product *p = sm->n_products ? &sm->products[sm->first_product] : NULL;
-  double left = 1 - (p ? c->chip->product_writes * fmin(p->registers / p->service, 1) : 0);
+  const Product *p = &sm->products[sm->first_product];
+  double left = 1 - c->chip->product_writes * fmin(p->registers / p->service, 1);
   serve(&sm->sub[x->w->sub].unit[CLOCK_UNIT_WRITE], c->now, x->op->writes / 3.0 / left);
 }
 

@@ -89,16 +89,13 @@ def time_launch(
     traffic, places = NO_TRAFFIC, places_of(launch, draw)
     if cold:
         launch, traffic = from_memory(launch, draw, places)
-    size = prod(launch.cluster)
     clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
-    resident = resident_ctas(launch, draw)
-    groups = int(draw["sms"]) // size
+    groups = int(draw["sms"]) // prod(launch.cluster)
     order = [clusters[number] for number in sorted(clusters)]
-    held, gap = -(-len(order) // groups), draw["cta_cycles"]
-    copies = min(resident, held)
+    held, gap, copies = -(-len(order) // groups), draw["cta_cycles"], places // groups
     parts = tuple(run_cluster(trace, draw, Residents(copies)) for trace in launch.traces)
     if copies in (1, held):
-        work = _ended(launch, draw, order, parts, groups * copies)
+        work = _ended(launch, draw, order, parts, copies)
     else:  # an SM's share of the time, of as many of a kind as it gets in all
         turns = Residents(copies, held, gap)
         each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
@@ -110,25 +107,28 @@ def time_launch(
     return LaunchTime(
         draw["launch_cycles"] + max(work, moved),
         parts,
-        resident,
+        resident_ctas(launch, draw),
         places,
         "HBM" if moved > work else "SMs",
     )
 
 
 def _ended(
-    launch: LaunchTrace, draw: Draw, order: Sequence[int], parts: Sequence[ClusterTime], places: int
+    launch: LaunchTrace, draw: Draw, order: Sequence[int], parts: Sequence[ClusterTime], copies: int
 ) -> float:
-    """When the last of the clusters ends of which each has a place of its own, in their order."""
+    """When the last cluster ends where so many of an SM's have places each taken again on its own.
+
+    `order`: kinds of all of them. `parts`: what one of each takes beside others.
+    """
     each, gap = [part.cycles for part in parts], draw["cta_cycles"]
+    places = copies * (int(draw["sms"]) // prod(launch.cluster))
     longer = draw.values.get("copy_memory_latency", 0)
     shared = groups_of(launch) if longer else None
     if shared is None:
         return finish(_scattered(order, each, draw), places, gap)
-    beside = Residents(places // (int(draw["sms"]) // prod(launch.cluster)))
     near = replace(draw, values={**draw.values, "copy_memory_latency": 0.0})
     kinds = [
-        Kind(run_cluster(trace, near, beside).cycles, far)
+        Kind(run_cluster(trace, near, Residents(copies)).cycles, far)
         for trace, far in zip(launch.traces, each, strict=True)
     ]
     return last_end(order, kinds, shared, longer, places, gap)
@@ -187,9 +187,10 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
 
 
 def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> dict[str, float]:
-    """How SMs wait for what lanes load from memory, and for atomic operations.
+    """How SMs wait for rows of their own that come from memory, and for atomic operations.
 
-    In ``work`` cycles an SM waits as long as a run takes less in which nothing of it takes time.
+    In ``work`` cycles an SM waits as long as a run takes less in which memory answers as soon as
+    the L2, and atomic operations at once.
     Each wait for memory is `hbm_slower` times as long where others wait too: `hbm_ahead` of what is
     under way, which is a wait times memory's use, is answered first. That is what an H200's rows
     say, of 33, 66 and 132 SMs, with up to 3,000 cycles of other work between two

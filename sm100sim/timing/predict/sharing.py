@@ -4,9 +4,10 @@ The machine runs one cluster for all that do the same, and each row of memory th
 as late as for the first that asks. Clusters that begin together stay together: nobody can get ahead
 of a row that all wait for. One that begins later finds what the others had, until it has caught up.
 So clusters take their places here in the order of the launch, and a row is asked for once.
+
 An H200's SMs that copy the same 800 cycles apart find it in the L2 (benchmarks,
-`timing/sharing/cold.py`); in Triton's attention a wait for keys takes 321 cycles longer than for
-the L2 where one that asks alone takes 673 (`timing/waits/h200_odd.json`).
+`timing/sharing/cold.py`). In a kernel of Triton's, 16 of whose CTAs read the same rows, a wait is
+321 cycles longer than for the L2; who asks alone waits 673 longer (`timing/waits/h200_odd.json`).
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def groups_of(launch: LaunchTrace) -> tuple[int, ...] | None:
     """Return the group of each cluster, whose members copy the same rows; None: not known.
 
     A launch does not say who shares rows, and one cluster was executed for all of a kind. Known is
-    how many share a tensor: where that is the number of clusters along axes of the grid, as query
-    tiles of a head lie along one, those that differ there alone are taken to share. Along a square
-    grid's axes as many lie: there, as in products, it is not known. A mask lets clusters read half
-    as much in the mean.
+    how many share a tensor: where that is the number of clusters along axes of the grid, those that
+    differ there alone are taken to share. Along a square grid's axes as many lie: there, as in
+    products, it is not known. Clusters of several kinds, under a triangular mask, read half as much
+    in the mean.
 
     Args:
         launch: whose events say by how many what they copy is shared (`predict.memory`).

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.timing.gemm import nine_of_ten
+from benchmarks.timing.gemms import nine_of_ten
 from benchmarks.timing.judges import held
 from benchmarks.timing.judges.page import MEASURED, Judged, joined, judged, without_mmas
 from benchmarks.timing.judges.predictions import PREDICTED

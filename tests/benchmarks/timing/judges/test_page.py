@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from benchmarks.timing.judges.page import joined, main, page
+from benchmarks.timing.judges.second_round import NAMES
 
 
 def said(name: str, cycles: float, **more: Any) -> dict[str, Any]:
@@ -71,3 +72,16 @@ def test_the_page_is_what_the_kept_figures_say(tmp_path: Path) -> None:
     out = tmp_path / "page.md"
     assert main([str(out)]) == 0, "as the page's first line says"
     assert out.read_text() == Path("docs/timing_cycles.md").read_text()
+
+
+def test_the_second_round_has_tables_of_its_own() -> None:
+    name = sorted(NAMES)[0]
+    predicted = {**PREDICTED, f"R: {name}": said(name, 130)}
+    cases, failed = joined(predicted, [row("a", 100), row("b", 94), row("c", 1), row(name, 100)])
+    first, mark, second = page(cases, failed, {}).partition("## A second round")
+    assert mark
+    assert "3 of 3 cases are within 12%" in first
+    assert "| R | 3 | 4.8% | +1.9% | +10.0% | 2 |" in first
+    assert "0 of 1 cases are within 12%" in second
+    assert "| R | 1 | 30.0% | +30.0% | +30.0% | 0 |" in second
+    assert "## A second round" not in page(*joined(PREDICTED, [row("a", 100)]), {})

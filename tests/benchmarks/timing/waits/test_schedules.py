@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.timing.gemm import tau
+from benchmarks.timing.gemms import tau
 from benchmarks.timing.judges.page import MEASURED
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.waits.schedules import CYCLES, JUDGED, OTHER, joined, late, later, main, show

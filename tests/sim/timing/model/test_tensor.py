@@ -124,14 +124,17 @@ def test_a_narrow_wgmma_has_time_for_other_writes() -> None:
     assert (ends[0] - ends[1]) / 32 == pytest.approx(20, rel=0.02)
 
 
-def test_exponentials_and_an_alu_share_the_write_ports() -> None:
-    """h200_beside.json: 32 exponentials and 56 instructions of the ALU take 289 cycles, not 256;
-    beside products an exponential takes 10.7."""
+def test_exponentials_and_an_alu_share_the_write_ports_beside_products() -> None:
+    """h200_mixtures.json: without products four maxima and an exponential take 8 cycles, each as
+    long as alone; h200_beside.json: beside products an exponential takes 10.7, a maximum 4."""
     exponential, maximum = op("MUFU.EX2 R0, R2"), op("FMNMX R4, R5, R6, !PT", 2)
-    mixed = Program().warp(0, *[exponential] * 320).warp(4, *[maximum] * 560)
-    assert run(mixed, H100).cycles == pytest.approx(10 * (32 * 16 / 3 + 56 * 2), rel=0.03)
+    mixed = Program().warp(0, *[exponential] * 320).warp(4, *[maximum] * 1280)
+    assert run(mixed, H100).cycles == pytest.approx(320 * 8, rel=0.01)
     beside = wgmmas(64, 128).warp(4, *[exponential] * 300)
     assert run(beside, H100).warps[4].end == pytest.approx(300 * 32 / 3, rel=0.03)
+    both = wgmmas(128, 128).warp(4, *[exponential] * 300).warp(8, *[maximum] * 600)
+    ends = [warp.end for warp in run(both, H100).warps[4:]]
+    assert max(ends) == pytest.approx(300 * (32 / 3 + 2 * 4), rel=0.05)
 
 
 def tcgen05(count: int, shape: tuple[int, ...], chip_name: str = "b200", **values: float) -> float:
