@@ -37,7 +37,7 @@ from benchmarks.timing.gemms import Gemm
 from benchmarks.timing.judges import our_variants
 from benchmarks.timing.judges.cases import INTEGERS, OURS, QUACK, Case
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
-from benchmarks.timing.judges.problems import Attention, Bags, Product
+from benchmarks.timing.judges.problems import Attention, Bags, Paged, Product
 from benchmarks.timing.judges.second_round import EVERY
 from sm100sim.crew.recording import recording
 from sm100sim.launch_request import LaunchRequest
@@ -142,20 +142,24 @@ def record(case: Case) -> tuple[Recorded, str, bytes]:
     return recorded(request, image, *sides), image, cubin
 
 
-def period(case: Case, request: LaunchRequest) -> int:
-    """After how many clusters they are alike again: those of a head where they differ.
+def period(case: Case, request: LaunchRequest) -> tuple[int, int]:
+    """How far apart clusters lie that differ, and how many of them differ: those of a head.
 
     A mask makes them differ, and rows of queries that are no multiple of a CTA's: this package's
-    last CTA of a head has fewer. Of persistent ones, as many as the SMs hold, the busiest of four
-    stands for all.
+    last CTA of a head has fewer. Query tiles lie along the grid's first axis; over pages, where the
+    heads that share keys are rows of one, along the second. Of persistent ones, as many as the SMs
+    hold, the busiest of four stands for all.
     """
     problem = case.problem
     if isinstance(problem, Bags):
-        return BAGS_APART
+        return 1, BAGS_APART
+    across = request.grid[0] // request.cluster[0]
+    if isinstance(problem, Paged):
+        return across, request.grid[1] // request.cluster[1]
     unlike = isinstance(problem, Attention) and (
         problem.causal or (case.family == OURS and problem.length % request.grid[0] > 0)
     )
-    return request.grid[0] // request.cluster[0] if unlike else 1
+    return 1, across if unlike else 1
 
 
 def code_of(case: Case, request: LaunchRequest, cubin: bytes) -> SassKernel:
@@ -203,12 +207,13 @@ def traced_of(case: Case, request: LaunchRequest, t: Tensors, kernel: SassKernel
     Raises:
         Unmatched: as `trace_of`.
     """
-    clusters = prod(request.grid) // prod(request.cluster)
     if prod(request.grid) <= SMS:
-        launch = busiest(traced(kernel, executed(request, persistent(clusters))))
+        count = prod(request.grid) // prod(request.cluster)
+        launch = busiest(traced(kernel, executed(request, persistent(count))))
     else:
-        apart = period(case, request)
-        launch = alike(traced(kernel, executed(request, range(apart))), apart)
+        step, apart = period(case, request)
+        clusters = range(0, step * apart, step)
+        launch = alike(traced(kernel, executed(request, clusters)), apart, step)
     return replace(launch, tensors=tuple(sorted(extents(t), key=lambda extent: extent.address)))
 
 
@@ -225,11 +230,16 @@ def executed(request: LaunchRequest, clusters: Sequence[int]) -> Any:
     return launches[0]
 
 
-def alike(launch: LaunchTrace, apart: int) -> LaunchTrace:
-    """Return a launch whose clusters repeat themselves after so many."""
+def alike(launch: LaunchTrace, apart: int, step: int = 1) -> LaunchTrace:
+    """Return a launch whose clusters repeat themselves after so many, of which `step` are alike."""
     every = range(prod(launch.grid) // prod(launch.cluster))
     traces = tuple(
-        replace(trace, clusters=tuple(k for first in trace.clusters for k in every[first::apart]))
+        replace(
+            trace,
+            clusters=tuple(
+                k for first in trace.clusters for k in every if k // step % apart == first // step
+            ),
+        )
         for trace in launch.traces
     )
     return replace(launch, traces=traces)

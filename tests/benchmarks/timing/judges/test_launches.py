@@ -16,12 +16,13 @@ pytest.importorskip("cutlass")
 
 from benchmarks.hopper.sm90_variants import D64, D128, D256, Shape
 from benchmarks.timing.judges.cases import CASES, OURS
-from benchmarks.timing.judges.launches import alike, tensors_of
+from benchmarks.timing.judges.launches import alike, period, tensors_of
 from benchmarks.timing.judges.our_variants import VARIANTS
 from benchmarks.timing.judges.predictions import followed, kept
-from benchmarks.timing.judges.problems import Product
+from benchmarks.timing.judges.problems import Attention, Paged, Product
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.plan.facts.hardware import SM90A
+from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, op
 
@@ -42,6 +43,20 @@ def test_clusters_repeat_themselves() -> None:
     last = replace(some.traces[1], clusters=(2,))
     many, few = alike(replace(some, traces=(merged, last)), 3).traces
     assert (sorted(many.clusters), few.clusters) == ([0, 1, 3, 4], (2, 5))
+
+
+def test_over_pages_query_tiles_lie_along_the_second_axis() -> None:
+    """Two heads of keys, three query tiles, two sequences: heads and sequences are alike."""
+    some = launch(12, 3)
+    tiles = tuple(replace(trace, clusters=(2 * k,)) for k, trace in enumerate(some.traces))
+    found = alike(replace(some, traces=tiles), 3, 2).traces
+    assert [trace.clusters for trace in found] == [(0, 1, 6, 7), (2, 3, 8, 9), (4, 5, 10, 11)]
+    paged = next(case for case in CASES if isinstance(case.problem, Paged))
+    asked = LaunchRequest("", "k", (2, 3, 2), (32, 1, 1))
+    assert period(paged, asked) == (2, 3)
+    causal = next(c for c in CASES if isinstance(c.problem, Attention) and c.problem.causal)
+    assert period(replace(causal, problem=Attention(1024, 64, True)), asked) == (1, 2)
+    assert period(replace(causal, problem=Product(64, 64, 64)), asked) == (1, 1)
 
 
 def test_a_trace_is_made_once(tmp_path: Path) -> None:
