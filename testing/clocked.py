@@ -13,9 +13,11 @@ from sm100sim.timing.model import ClusterTime, Residents, run_cluster
 from sm100sim.timing.predict.gpu import places_of
 from sm100sim.timing.predict.memory import Traffic, from_memory
 from sm100sim.timing.records import (
+    Action,
     ClusterTrace,
     DynamicEvent,
     LaunchTrace,
+    Place,
     SassInstruction,
     SassKernel,
     WarpStream,
@@ -80,6 +82,31 @@ class Program:
             streams.append(WarpStream(rank, number, *arrays))
         kernel = SassKernel("test", "sm_90a", 128, "none", tuple(code), b"")
         return ClusterTrace(kernel, (0,), tuple(streams), tuple(events))
+
+
+BARRIER = Place(0, 64)
+Step = tuple[SassInstruction, DynamicEvent]
+
+
+def init(count: int, place: Place = BARRIER) -> Step:
+    """An mbarrier whose phases end with so many arrivals."""
+    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), shape=(count,))
+    return op("SYNCS.EXCH.64 URZ, [UR4], UR5"), event
+
+
+def arrive(size: int = 0, place: Place = BARRIER) -> Step:
+    """An arrival, which may expect bytes."""
+    event = DynamicEvent(Action.MBARRIER_ARRIVE, 1, objects=(place,), count=1, size=size)
+    return op("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ"), event
+
+
+def wait(phase: int, place: Place = BARRIER) -> Step:
+    """A wait until so many phases have ended, for the result of which `READY` waits."""
+    event = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(place,), phase=phase)
+    return op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", write=0), event
+
+
+READY = op("NOP", wait=(0,))
 
 
 def chip(name: str, **values: float) -> Draw:

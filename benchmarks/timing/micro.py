@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.timing.beside import APART_QUESTIONS, BESIDE_QUESTIONS, LANE_QUESTIONS
 from benchmarks.timing.mixtures import MIXTURE_QUESTIONS
 from benchmarks.timing.more_questions import (
+    ASKED_QUESTIONS,
     CONVERSION_QUESTIONS,
     GAPS,
     LASTS,
@@ -33,7 +34,7 @@ from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 
 ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS, *LANE_QUESTIONS, *APART_QUESTIONS,
-       *CONVERSION_QUESTIONS, *MIXTURE_QUESTIONS)  # fmt: skip
+       *CONVERSION_QUESTIONS, *MIXTURE_QUESTIONS, *ASKED_QUESTIONS)  # fmt: skip
 Runner = Callable[[Case], list[np.ndarray]]
 
 

@@ -267,3 +267,36 @@ CONVERSION_QUESTIONS = (
       for kind in ("e4m3", "bf16") for warps in (1, 2)
       for beside, each in (("exponentials", 1), ("multiplications", 1), ("maxima", 1))),
 )  # fmt: skip
+
+
+def asked_copies(rows: int, *, elected: bool) -> Question:
+    """Boxes that a warp asks for, one behind the other; none is waited for until the end.
+
+    `elected`: by a lane that `elect.sync` names, whose code has no loop over lanes.
+    """
+    size = rows * ROW_BYTES
+    load = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    who, lane = ("elect.sync %r58|%q4, -1;\n@%q4", "an elected lane") if elected else (
+        "@!%q3", "lane 0")  # fmt: skip
+
+    def step(n: int) -> str:
+        row = n * rows % TENSOR_ROWS
+        return (
+            f"{who} {load} [%r3+{n * size}], [%m0, {{0, {row}}}], [%r1];\n"
+            f"add.u32 %r20, %r20, {size};\n"
+        )
+
+    return Question(
+        f"box of {rows} rows asked for by {lane}", "tma_read_latency", step, (4, 16),
+        f"{boxes(1, rows)} mov.u32 %r20, 0; ", "",
+        "@%q3 bra DONE; mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], %r20;\n"
+        "and.b32 %r21, %r60, 1; LATER: mbarrier.try_wait.parity.shared.b64 %q0, [%r1], %r21;\n"
+        "@!%q0 bra LATER; DONE: mov.u32 %r20, 0; bar.warp.sync -1; ",
+        smem=DATA + 16 * size, box_rows=rows,
+    )  # fmt: skip
+
+
+ASKED_QUESTIONS = tuple(
+    asked_copies(rows, elected=elected) for rows in (8, 16, 32, 64) for elected in (False, True)
+)
+"""How fast a warp asks for boxes: with 16 or fewer rows copying them takes no longer."""

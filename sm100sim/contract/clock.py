@@ -103,7 +103,8 @@ class ClockChip(ct.Structure):
 
     `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
     `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
-    `copy_issue_cycles`: from one box that the copy engine begins to the next.
+    `copy_issue_cycles`: from one box that the copy engine begins to the next; `copy_queue`: boxes
+    that it has taken and not copied, before a warp that asks for another stands; 0: any number.
     `init_latency`: from an initialisation of an mbarrier until a fence may end.
     `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit.
     `l1_lines`: that the L1 of an SM holds, 0: none; `l1_latency`, `l1_copy_latency`: until it
@@ -118,6 +119,7 @@ class ClockChip(ct.Structure):
         ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
         ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
         ("product_writes", F64), ("bank_ahead", F64), ("copy_issue_cycles", F64),
+        ("copy_queue", F64),
         ("init_latency", F64), ("lane_share_least", F64), ("lane_share_most", F64),
         ("l1_lines", F64), ("l1_latency", F64), ("l1_copy_latency", F64),
     ]  # fmt: skip

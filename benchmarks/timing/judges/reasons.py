@@ -273,14 +273,17 @@ second rule it would have been 14.2 % slow.
   where CTAs that are executed become a launch, query tiles were looked for along the first axis of
   the grid. Over pages, where heads that share keys are rows of one, they lie along the second, so
   that the longest one stood for all, here with 8,192 keys for 7,168 in the mean. Mended since, it
-  is +1.2 %; the four of the first round, which were +2.2, +1.5, +8.9 and -12.9 %, are -1.9, -8.6,
-  -2.1 and -18.9 %. So pages of 16 take longer than in the machine at 128 and 256: not explained.
+  is +1.2 %; the four of the first round, which were +2.2, +1.5, +8.9 and -12.9 %, were -1.9, -8.6,
+  -2.1 and -18.9 % then. **Why the last was so fast is found, too**: 40 boxes a key tile, whose warp
+  waits until their registers have been read, 37 cycles after it asks and not 8
+  ([asked](timing_probes.md#boxes-that-a-warp-asks-for)). With that and the engine's queue, and no
+  other value, it is -6.7 %; no other case moves by more than 2 %.
 * **Three consumers with many keys** are +8 to +10 % (d64, d96 and d128 of this package,
   FlashAttention-4's d64). Asked since: what exponentials and maxima take of one another
   ([mixtures](timing_probes.md#exponentials-maxima-and-fmas-in-turn)). Without products they take
-  nothing, as the machine has it now, and d64 and d128 are 2 to 3 points nearer; d96 with 8,192 keys
-  is 3 points further off (+13.0 %), and so are d128 with 64 keys (-9.9) and d64 with fewer
-  consumers (-9.5).
+  nothing, as the machine has it now, and d64 and d128 are 1 to 2 points nearer; d96 with 8,192 keys
+  is 4 points further off (+14.0 %), d128 with 64 keys 3 (-9.9) and d64 with fewer consumers 5
+  (-9.5).
 * **d128 with 48 keys**, 1,024 of them, -12.7 %: not explained; with 2,048 the same tiles are within
   2 %.
 * **CUTLASS's persistent 128 × 128**, -10 and -11 %: rows that SMs share, as below.

@@ -47,6 +47,10 @@ static double place_in_queues(Clock *c, const Sub *sub, const Execution *x) {
     case CLOCK_ACT_SHARED:
     case CLOCK_ACT_GLOBAL:
       return queue_full(&sub->requests, c->chip->request_queue, c->now, &until) ? until : 0;
+    case CLOCK_ACT_COPY_LOAD: {
+      const Queue *copies = &c->sms[x->w->sm].copies;
+      return c->chip->copy_queue > 0 && queue_full(copies, c->chip->copy_queue, c->now, &until) ? until : 0;
+    }
     default:
       return 0;
   }

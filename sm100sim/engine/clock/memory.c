@@ -92,6 +92,8 @@ void copy_load(Clock *c, const Execution *x) {
   const ClockEvent *e = x->event;
   double begun = fmax(x->at, sm->next_copy), end = serve(&sm->shared[CLOCK_SHARED_COPY], begun, e->service);
   sm->next_copy = begun + c->chip->copy_issue_cycles;
+  if (c->chip->copy_queue > 0)
+    queue_enter(&sm->copies, c->now, end);
   double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], end - e->service, e->memory);
   double done = fmax(end, moved) + e->latency;
   deliver_bytes(c, x, done);

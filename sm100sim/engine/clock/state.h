@@ -106,7 +106,7 @@ typedef struct {
 typedef struct {
   Sub sub[CLOCK_SUBS];
   Server shared[CLOCK_SHARED_COUNT];
-  Queue wgmmas;
+  Queue wgmmas, copies;
   double operands_until, operand_share; /* until then MMAs take this share of the port */
   Product products[CLOCK_QUEUE_RING];   /* the first one runs */
   u32 first_product, n_products;

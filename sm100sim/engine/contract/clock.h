@@ -87,7 +87,8 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
  *
  * `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
  * `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
- * `copy_issue_cycles`: from one box that the copy engine begins to the next.
+ * `copy_issue_cycles`: from one box that the copy engine begins to the next; `copy_queue`: boxes
+ * that it has taken and not copied, before a warp that asks for another stands; 0: any number.
  * `init_latency`: from an initialisation of an mbarrier until a fence may end.
  * `lane_share_least`, `lane_share_most`: of shared memory's port beside products; 0: no limit.
  * `l1_lines`: that the L1 of an SM holds, 0: none; `l1_latency`, `l1_copy_latency`: until it
@@ -96,9 +97,9 @@ typedef struct {
   double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,
     icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes, bank_ahead, copy_issue_cycles,
-    init_latency, lane_share_least, lane_share_most, l1_lines, l1_latency, l1_copy_latency;
+    copy_queue, init_latency, lane_share_least, lane_share_most, l1_lines, l1_latency, l1_copy_latency;
 } ClockChip;
-_Static_assert(sizeof(ClockChip) == 304 && offsetof(ClockChip, queue) == 0 &&
+_Static_assert(sizeof(ClockChip) == 312 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, request_queue) == 80 && offsetof(ClockChip, wgmma_queue) == 88 &&
     offsetof(ClockChip, mma_queue) == 96 && offsetof(ClockChip, greedy) == 104 &&
     offsetof(ClockChip, yield_cycles) == 112 && offsetof(ClockChip, branch_cycles) == 120 &&
@@ -110,9 +111,10 @@ _Static_assert(sizeof(ClockChip) == 304 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, icache_next) == 208 && offsetof(ClockChip, icache_jump) == 216 &&
     offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232 &&
     offsetof(ClockChip, bank_ahead) == 240 && offsetof(ClockChip, copy_issue_cycles) == 248 &&
-    offsetof(ClockChip, init_latency) == 256 && offsetof(ClockChip, lane_share_least) == 264 &&
-    offsetof(ClockChip, lane_share_most) == 272 && offsetof(ClockChip, l1_lines) == 280 &&
-    offsetof(ClockChip, l1_latency) == 288 && offsetof(ClockChip, l1_copy_latency) == 296, "ClockChip");
+    offsetof(ClockChip, copy_queue) == 256 && offsetof(ClockChip, init_latency) == 264 &&
+    offsetof(ClockChip, lane_share_least) == 272 && offsetof(ClockChip, lane_share_most) == 280 &&
+    offsetof(ClockChip, l1_lines) == 288 && offsetof(ClockChip, l1_latency) == 296 &&
+    offsetof(ClockChip, l1_copy_latency) == 304, "ClockChip");
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `clusters` in all.
  *
@@ -138,7 +140,7 @@ typedef struct {
   ClockChip chip;
   u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 456 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 464 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, n_pieces) == 32 &&
@@ -148,7 +150,7 @@ _Static_assert(sizeof(ClockInput) == 456 && offsetof(ClockInput, n_ops) == 0 && 
     offsetof(ClockInput, pieces) == 88 && offsetof(ClockInput, mbarrier_ranks) == 96 &&
     offsetof(ClockInput, mbarrier_counts) == 104 && offsetof(ClockInput, warps) == 112 &&
     offsetof(ClockInput, order) == 120 && offsetof(ClockInput, event) == 128 && offsetof(ClockInput, chip) == 136 &&
-    offsetof(ClockInput, room) == 440 && offsetof(ClockInput, stand_room) == 448, "ClockInput");
+    offsetof(ClockInput, room) == 448 && offsetof(ClockInput, stand_room) == 456, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *

@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "24a00789f5536c24"
+#define CONTRACT_DIGEST "c60fb84f9e378fba"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;

@@ -158,6 +158,8 @@ def _by_pipe(i: Form, draw: Draw) -> Cost:
         return Cost(reason="tmem", read_latency=read)
     if i.pipe is Pipe.TENSOR:
         return Cost(reason="tensor", read_latency=read)
+    if i.pipe is Pipe.TMA:
+        return replace(other, read_latency=draw.values.get("tma_read_latency", read))
     return other
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -13,8 +14,12 @@ import pytest
 
 from benchmarks.timing import replayed
 from benchmarks.timing.beside import BESIDE_QUESTIONS, LANE_QUESTIONS
-from benchmarks.timing.more_questions import CONVERSION_QUESTIONS, MORE_QUESTIONS
-from benchmarks.timing.questions import QUESTIONS
+from benchmarks.timing.more_questions import (
+    ASKED_QUESTIONS,
+    CONVERSION_QUESTIONS,
+    MORE_QUESTIONS,
+)
+from benchmarks.timing.questions import QUESTIONS, Question
 from sm100sim.timing.chips import load_chip
 
 RECORD = json.loads(Path("benchmarks/timing/h200.json").read_text())
@@ -226,3 +231,27 @@ def test_conversions_take_the_alu_as_long_as_on_the_chip(kind: str, among: str) 
     short, long = replayed.clocked(question, replayed.draw_for(question))
     steps = question.counts[1] - question.counts[0]
     assert (long - short) / steps == pytest.approx(CONVERSIONS[name], rel=0.005)
+
+
+ASKED_FOR = {
+    entry["name"]: entry["cycles"]
+    for entry in json.loads(Path("benchmarks/timing/h200_asked.json").read_text())["answers"]
+}
+
+
+def test_registers_of_boxes_are_read_as_late_as_a_loop_over_lanes_says() -> None:
+    """From one box to the next; the machine takes 54 cycles if it need not wait for them."""
+    known = load_chip(replayed.CHIP).parameters["tma_read_latency"]
+    short, long = ASKED_FOR["box of 16 rows asked for by lane 0"]
+    question = next(q for q in ASKED_QUESTIONS if q.name == "box of 16 rows asked for by lane 0")
+    draw = replayed.draw_for(question)
+    early = replace(draw, values={**draw.values, "tma_read_latency": 0.0})
+    few, many = replayed.clocked(question, early)
+    # The loop asks its next lane 25 cycles after a box.
+    assert 25 + (long - short - many + few) / 12 == pytest.approx(known.value, abs=1)
+
+
+@pytest.mark.parametrize("question", ASKED_QUESTIONS, ids=lambda q: q.name)
+def test_a_warp_asks_for_boxes_as_fast_as_on_the_chip(question: Question) -> None:
+    found = replayed.clocked(question, replayed.draw_for(question))
+    assert found == pytest.approx(ASKED_FOR[question.name], rel=0.07)

@@ -6,16 +6,25 @@ from itertools import product
 
 import pytest
 
-from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import Residents, StuckError
 from sm100sim.timing.model.machine import replay
-from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
-from testing.clocked import Entry, Program, chip, op, run, single
+from sm100sim.timing.records import Action, DynamicEvent, Place
+from testing.clocked import (
+    BARRIER,
+    READY,
+    Entry,
+    Program,
+    arrive,
+    chip,
+    init,
+    op,
+    run,
+    single,
+    wait,
+)
 
 ALL = 0xFFFFFFFF
 H100, H200 = chip("h100"), chip("h200")
-BARRIER = Place(0, 64)
-Step = tuple[SassInstruction, DynamicEvent]
 
 
 def shared(passes: int) -> DynamicEvent:
@@ -55,24 +64,6 @@ def test_a_global_load_takes_the_latency_of_the_l2() -> None:
     load = (op("LDG.E R0, [R2.64]", write=0), event)
     cycles = single(H100, load, op("NOP", wait=(0,)))
     assert cycles == pytest.approx(H100["global_latency"], abs=12)
-
-
-def init(count: int, place: Place = BARRIER) -> Step:
-    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), shape=(count,))
-    return op("SYNCS.EXCH.64 URZ, [UR4], UR5"), event
-
-
-def arrive(size: int = 0, place: Place = BARRIER) -> Step:
-    event = DynamicEvent(Action.MBARRIER_ARRIVE, 1, objects=(place,), count=1, size=size)
-    return op("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ"), event
-
-
-def wait(phase: int, place: Place = BARRIER) -> Step:
-    event = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(place,), phase=phase)
-    return op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", write=0), event
-
-
-READY = op("NOP", wait=(0,))
 
 
 def test_a_phase_ends_with_its_last_arrival() -> None:
@@ -116,53 +107,6 @@ def test_who_waits_for_what_never_comes_is_named() -> None:
         run(Program().warp(3, init(2), arrive(), wait(1), READY), H100)
     with pytest.raises(StuckError, match=rf"no mbarrier at {BARRIER.offset:#x} of rank 0$"):
         run(Program().warp(3, arrive(), wait(1), READY), H100)
-
-
-def copy(size: int, rows: int, row_bytes: int) -> Step:
-    shape = (rows, row_bytes)
-    event = DynamicEvent(Action.COPY_LOAD, 1, objects=(BARRIER,), size=size, shape=shape)
-    return op("UTMALDG.2D [UR8], [UR4]"), event
-
-
-def copies(count: int, rows: int, row_bytes: int, draw: Draw) -> float:
-    """Cycles until all of some copies have arrived."""
-    size = rows * row_bytes
-    expect = arrive(size * count)
-    loads = [copy(size, rows, row_bytes)] * count
-    return run(Program().warp(0, init(1), expect, *loads, wait(1), READY), draw).cycles
-
-
-@pytest.mark.parametrize("row_bytes", [32, 64, 128])
-def test_the_engine_moves_a_row_in_a_little_more_than_a_cycle(row_bytes: int) -> None:
-    """The sweep at 1.3 GHz: 0.77 to 0.83 ns a row; an H200: 1.00 cycles of short ones."""
-    draw = chip("b200", l2_bytes=1e6)  # one CTA has the L2 for itself
-    many, few = (copies(n, 192, row_bytes, draw) for n in (12, 4))
-    each = (many - few) / 8 / 192
-    assert each == 1 if row_bytes < 128 else 0.77 * 1.3 < each < 0.83 * 1.3
-
-
-@pytest.mark.parametrize(("few", "cycles"), [(8, 264), (16, 272), (32, 288), (64, 320)])
-def test_a_box_of_few_rows_beside_one_of_many_takes_its_rows(few: int, cycles: float) -> None:
-    """An H200 copies boxes of 256 and 8, 16, 32 or 64 rows in turn with a row a cycle."""
-    draw = chip("h200", l2_pressure=0.0)
-    loads = [copy(rows * 32, rows, 32) for rows in (256, few)]
-    ends = []
-    for turns in (12, 4):
-        expect = arrive((256 + few) * 32 * turns)
-        ends.append(run(Program().warp(0, init(1), expect, *loads * turns, wait(1), READY), draw))
-    assert (ends[0].cycles - ends[1].cycles) / 8 == cycles
-
-
-def test_a_box_begins_some_cycles_after_the_last_one() -> None:
-    draw = chip("b200", l2_bytes=1e6)
-    many, few = (copies(n, 8, 128, draw) for n in (12, 4))
-    assert (many - few) / 8 == draw["copy_issue_cycles"]
-
-
-def test_the_l2_bounds_what_a_copy_brings() -> None:
-    draw = chip("h100", l2_bytes=16 * 132)
-    many, few = (copies(n, 64, 128, draw) for n in (12, 4))
-    assert (many - few) / 8 == pytest.approx(64 * 128 / 16, rel=0.01)
 
 
 def test_a_store_is_waited_for_by_groups() -> None:
@@ -309,13 +253,6 @@ def test_bytes_of_a_store_to_another_cta_are_heard_of() -> None:
     program.warp(0, op("NOP", 15), (op("LDS R0, [R4]"), store))
     times = run(program, draw)
     assert times.warps[0].end > 15 + draw["shared_latency"] + 180
-
-
-def test_bytes_in_a_row_have_no_limit_of_rows() -> None:
-    """utchmma: bulk copies move 120 bytes a cycle."""
-    draw = chip("b200", l2_bytes=1e6)
-    many, few = (copies(n, 1, 24_000, draw) for n in (12, 4))
-    assert (many - few) / 8 == pytest.approx(24_000 / 120, rel=0.01)
 
 
 def test_copies_of_lanes_are_waited_for_in_groups() -> None:
