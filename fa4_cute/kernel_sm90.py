@@ -12,7 +12,7 @@ from cutlass import Int32
 
 from .kernel_base import AttentionKernel, Role
 from .plan.memory.sm90_smem import SM90SMemLayout
-from .plan.spec.schedule import TRANSPOSE
+from .plan.spec.schedule import TRANSPOSE, VALUES
 from .plan.spec.sm90_spec import SM90Spec
 from .roles import sm90_consumer, sm90_load, sm90_transpose
 from .smem import SM90AttentionSMem
@@ -36,6 +36,7 @@ class SM90MHA(AttentionKernel[SM90Context, SM90AttentionSMem]):
         return {
             "consumer": sm90_consumer.consume,
             "load": sm90_load.load,
+            VALUES: sm90_load.load_values_apart,
             TRANSPOSE: sm90_transpose.transpose,
         }
 

@@ -1,8 +1,9 @@
-"""Load role of the Hopper kernel: the Q tile of every consumer, then K and V through TMA.
+"""Load roles of the Hopper kernel: the Q tile of every consumer, then K and V through TMA.
 
 Edges: expects and fills ``Q_full``, ``K_full`` and ``V_full``; waits on ``K_empty`` and
 ``V_empty``. Where V is transposed these of V are ``raw_full`` and ``raw_empty``. A tile's K is
-filled before the V of the tile before: so the consumers multiply.
+filled before the V of the tile before: so the consumers multiply. Over pages V has a warp of its
+own, for one is kept by the boxes of both.
 """
 
 import cutlass
@@ -65,6 +66,32 @@ def load_work(ctx: SM90Context) -> None:
         load_values(ctx, v, num_tiles - 1)
 
 
+@cute.jit
+def load_keys_of_work(ctx: SM90Context) -> None:
+    """Load Q and K of one query tile."""
+    k = ctx.ring_start(producer=True)
+    if ctx.work.num_key_tiles > 0:
+        load_keys(ctx, k, Int32(0))
+        load_queries(ctx)
+        for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
+            k = k.step()
+            load_keys(ctx, k, tile)
+
+
+@cute.jit
+def load_values_of_work(ctx: SM90Context) -> None:
+    """Load V of one query tile."""
+    v = ctx.ring_start(producer=True)
+    for tile in cutlass.range(0, ctx.work.num_key_tiles, unroll=1):
+        load_values(ctx, v, tile)
+        v = v.step()
+
+
 def load(ctx: SM90Context) -> None:
     """Run the load role: one warp, one elected lane issues."""
-    for_each_work(ctx, load_work)
+    for_each_work(ctx, load_keys_of_work if ctx.spec.loads_values_apart else load_work)
+
+
+def load_values_apart(ctx: SM90Context) -> None:
+    """Run the role that loads V where the load role does not."""
+    for_each_work(ctx, load_values_of_work)

@@ -26,6 +26,8 @@ IDLE = "idle"
 SCHEDULER: Final = "scheduler"
 """Role of the warp that asks for work tiles: one that is idle otherwise."""
 TRANSPOSE: Final = "transpose"
+VALUES: Final = "values"
+"""A warp that loads V, where another loads Q and K alone."""
 """Role of the warps that transpose V of fp8 operands: those that are idle otherwise."""
 
 
@@ -164,12 +166,20 @@ class WarpSchedule:
         roles = (replace(r, name=TRANSPOSE) if r.is_idle else r for r in self.roles)
         return replace(self, roles=tuple(roles))
 
+    def apart(self) -> WarpSchedule:
+        """Return the schedule whose first idle warp loads V."""
+        return self._with_warp(VALUES)
+
+    def _with_warp(self, name: str) -> WarpSchedule:
+        """Return the schedule in which the first idle warp has a role."""
+        *others, before, idle = self.roles
+        warp = WarpRole(name, idle.first_warp, 1, before.registers)
+        rest = replace(idle, first_warp=idle.first_warp + 1, num_warps=idle.num_warps - 1)
+        return replace(self, roles=(*others, before, warp, rest))
+
     def asking(self) -> WarpSchedule:
         """Return the schedule whose first idle warp asks for work tiles, beside its neighbours."""
-        *others, before, idle = self.roles
-        asks = WarpRole(SCHEDULER, idle.first_warp, 1, before.registers)
-        rest = replace(idle, first_warp=idle.first_warp + 1, num_warps=idle.num_warps - 1)
-        return replace(self, roles=(*others, before, asks, rest))
+        return self._with_warp(SCHEDULER)
 
     def increases(self, name: str) -> bool:
         """Whether the role's ``setmaxnreg`` grows its budget over the launch value."""

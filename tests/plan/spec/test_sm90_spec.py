@@ -15,7 +15,12 @@ from fa4_cute.plan.masks.masks import (
     SlidingWindowMask,
 )
 from fa4_cute.plan.spec.extras import ScoreMod
-from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, TRANSPOSE
+from fa4_cute.plan.spec.schedule import (
+    SM90_FEW_ROWS_SCHEDULES,
+    SM90_SCHEDULES,
+    TRANSPOSE,
+    VALUES,
+)
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
 from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
@@ -175,3 +180,19 @@ def test_persistent_tiles_of_96_columns(
     variant = Variant(mask=mask, scheduler=scheduler)
     config = SM90Spec.for_attention(DType.BF16, 96, variant=variant).config
     assert (config.num_consumers, config.BN) == (consumers, keys)
+
+
+def test_over_pages_a_warp_of_its_own_loads_v() -> None:
+    """Measured on an H200 (docs/hopper.md): boxes of small pages keep one warp."""
+    for page in (16, 64, 128):
+        made = spec(128, page_size=page)
+        assert made.loads_values_apart
+        assert made.schedule == SM90_SCHEDULES[2].apart()
+        loads, values = made.schedule["load"], made.schedule[VALUES]
+        assert (values.first_warp, values.num_warps) == (loads.first_warp + 1, 1)
+        assert values.registers == loads.registers
+        assert made.num_threads == spec(128).num_threads
+    assert not spec(128).loads_values_apart
+    assert not spec(128, page_size=16).with_few_rows().loads_values_apart, "a step of decoding"
+    fp8 = SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=Variant(page_size=16))
+    assert not fp8.loads_values_apart, "the other warps transpose V"
