@@ -157,9 +157,7 @@ def test_what_does_not_exist(dtype: DType, head_dim: int, words: str) -> None:
         (64, {"mask": CAUSAL, "partition": Partition.WORKSPACE}, False),
     ],
 )  # fmt: skip
-def test_three_consumers_end_apart(
-    head_dim: int, variant: dict[str, Any], apart: bool
-) -> None:
+def test_three_consumers_end_apart(head_dim: int, variant: dict[str, Any], apart: bool) -> None:
     made = SM90Spec.for_attention(DType.BF16, head_dim, variant=Variant(**variant))
     assert made.ends_apart is apart
     if head_dim == 128:
@@ -185,7 +183,7 @@ def test_persistent_tiles_of_96_columns(
 def test_over_pages_a_warp_of_its_own_loads_v() -> None:
     """Measured on an H200 (docs/hopper.md): boxes of small pages keep one warp."""
     for page in (16, 64, 128):
-        made = spec(128, page_size=page)
+        made = spec(128, used_k=True, page_size=page)
         assert made.loads_values_apart
         assert made.schedule == SM90_SCHEDULES[2].apart()
         loads, values = made.schedule["load"], made.schedule[VALUES]
@@ -193,6 +191,8 @@ def test_over_pages_a_warp_of_its_own_loads_v() -> None:
         assert values.registers == loads.registers
         assert made.num_threads == spec(128).num_threads
     assert not spec(128).loads_values_apart
-    assert not spec(128, page_size=16).with_few_rows().loads_values_apart, "a step of decoding"
-    fp8 = SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=Variant(page_size=16))
+    assert not spec(128, used_k=True, page_size=16).with_few_rows().loads_values_apart, (
+        "a step of decoding"
+    )
+    fp8 = SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=Variant(used_k=True, page_size=16))
     assert not fp8.loads_values_apart, "the other warps transpose V"
