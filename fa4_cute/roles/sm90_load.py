@@ -50,7 +50,8 @@ def load_values(ctx: SM90Context, state: RingState, tile: Int32) -> None:
 
 @cute.jit
 def load_work(ctx: SM90Context) -> None:
-    """Load the operands of one query tile."""
+    """Load the operands of one query tile; V only where no other warp does."""
+    apart = ctx.spec.loads_values_apart
     k = v = ctx.ring_start(producer=True)
     if cutlass.const_expr(ctx.spec.config.transposes_values):
         v = ctx.ring_start(producer=True, slots=ctx.spec.config.num_raw_stages)
@@ -61,21 +62,11 @@ def load_work(ctx: SM90Context) -> None:
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k = k.step()
             load_keys(ctx, k, tile)
-            load_values(ctx, v, tile - 1)
-            v = v.step()
-        load_values(ctx, v, num_tiles - 1)
-
-
-@cute.jit
-def load_keys_of_work(ctx: SM90Context) -> None:
-    """Load Q and K of one query tile."""
-    k = ctx.ring_start(producer=True)
-    if ctx.work.num_key_tiles > 0:
-        load_keys(ctx, k, Int32(0))
-        load_queries(ctx)
-        for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
-            k = k.step()
-            load_keys(ctx, k, tile)
+            if cutlass.const_expr(not apart):
+                load_values(ctx, v, tile - 1)
+                v = v.step()
+        if cutlass.const_expr(not apart):
+            load_values(ctx, v, num_tiles - 1)
 
 
 @cute.jit
@@ -89,7 +80,7 @@ def load_values_of_work(ctx: SM90Context) -> None:
 
 def load(ctx: SM90Context) -> None:
     """Run the load role: one warp, one elected lane issues."""
-    for_each_work(ctx, load_keys_of_work if ctx.spec.loads_values_apart else load_work)
+    for_each_work(ctx, load_work)
 
 
 def load_values_apart(ctx: SM90Context) -> None:

@@ -298,7 +298,8 @@ def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
 def loads_apart(config: SM90Config, variant: Variant) -> bool:
     """Return whether a warp of its own loads V: over pages one has many boxes to ask for.
 
-    With head dim 256 and pages of 16 those of a key tile are 40, each some 40 cycles of one warp.
+    With head dim 256 and pages of 16 those of a key tile are 40, and before the next one a warp
+    waits until a box's registers are read: 37 cycles after it was asked for (docs/hopper.md).
     """
     plain = not (config.few_rows or config.transposes_values)
     return plain and variant.page_size > 0 and not variant.streams_keys
