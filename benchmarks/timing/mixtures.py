@@ -48,11 +48,14 @@ def step(mixture: tuple[int, int, int]) -> str:
     return text
 
 
+def _told(mixture: tuple[int, int, int]) -> str:
+    exponentials, maxima, multiplied = mixture
+    return f"{exponentials} exponentials, {maxima} maxima and {multiplied} FMAs in turn"
+
+
 def name_of(mixture: tuple[int, int, int], groups: int, beside: str) -> str:
     """Unique."""
-    exponentials, maxima, multiplied = mixture
-    told = f"{exponentials} exponentials, {maxima} maxima and {multiplied} FMAs in turn"
-    return f"{told} of {groups} warps a sub-partition beside {beside}"
+    return f"{_told(mixture)} of {groups} warps a sub-partition beside {beside}"
 
 
 def _mixed(mixture: tuple[int, int, int], groups: int, beside: str) -> Question:
@@ -63,9 +66,9 @@ def _mixed(mixture: tuple[int, int, int], groups: int, beside: str) -> Question:
 
 
 def _products(mixture: tuple[int, int, int], groups: int, shape: tuple[int, bool]) -> Question:
-    exponentials, maxima, multiplied = mixture
-    work = f"{exponentials} exponentials, {maxima} maxima and {multiplied} FMAs in turn"
-    return products_beside(shape, work, step(mixture), groups, BEGIN + OTHERS, KEPT + KEEP)
+    return products_beside(
+        shape, _told(mixture), step(mixture), groups, BEGIN + OTHERS, KEPT + KEEP
+    )
 
 
 MIXTURE_QUESTIONS: Final = (

@@ -144,12 +144,14 @@ def launch_of(asked: Rows, steps: int) -> LaunchTrace:
     first = min(event.address for event in trace.events if event.detail[:1] == ("ld",))
     rows = asked.ring or ROUNDS * steps
     size = asked.ctas * rows * (asked.onward or asked.size)
-    return replace(
-        launch,
-        grid=(asked.ctas, 1, 1),
-        traces=(replace(trace, clusters=tuple(range(asked.ctas))),),
-        tensors=(Extent(first, size, size),),
-    )
+    return _of_all(launch, asked.ctas, Extent(first, size, size))
+
+
+def _of_all(launch: LaunchTrace, ctas: int, read: Extent) -> LaunchTrace:
+    """A launch of so many CTAs that do what the one of `launch` does, and read a tensor."""
+    (trace,) = launch.traces
+    all_ = replace(trace, clusters=tuple(range(ctas)))
+    return replace(launch, grid=(ctas, 1, 1), traces=(all_,), tensors=(read,))
 
 
 def machine(asked: Rows, draw: Draw, counts: tuple[int, int] = (4, 20)) -> float:
@@ -243,12 +245,7 @@ def _box_launch(asked: Cold, steps: int) -> LaunchTrace:
     boxes = [event for event in trace.events if event.kind is Action.COPY_LOAD]
     first = min(event.address for event in boxes)
     size = ctas * sum(event.size for event in {event.address: event for event in boxes}.values())
-    return replace(
-        launch,
-        grid=(ctas, 1, 1),
-        traces=(replace(trace, clusters=tuple(range(ctas))),),
-        tensors=(Extent(first, ctas * whole.nbytes, size),),
-    )
+    return _of_all(launch, ctas, Extent(first, ctas * whole.nbytes, size))
 
 
 def box_table(answers: Iterable[Mapping[str, Any]]) -> str:

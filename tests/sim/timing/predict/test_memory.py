@@ -13,11 +13,21 @@ from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
 from sm100sim.timing.predict.memory import MOVES, Traffic
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
 from sm100sim.timing.sass.trace import tensors_of
-from testing.clocked import Program, chip, executed, fresh_of, op
+from testing.clocked import (
+    BARRIER,
+    READY,
+    Program,
+    arrive,
+    chip,
+    executed,
+    fresh_of,
+    init,
+    op,
+    wait,
+)
 
 KB = 1024
 Q, K, OUT = Extent(0, 4 * KB, 4 * KB), Extent(64 * KB, 2 * KB, 2 * KB), Extent(96 * KB, KB, KB)
-BARRIER = Place(0, 64)
 H200 = chip("h200", launch_cycles=0, cta_cycles=0)
 B200 = chip("b200")
 
@@ -30,18 +40,15 @@ def copy(address: int, size: int, kind: Action = Action.COPY_LOAD) -> DynamicEve
 
 def launch(ctas: int = 4) -> LaunchTrace:
     """CTAs that each read a part of Q and the whole of K, twice, and write a part of the output."""
-    init = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(BARRIER,), shape=(1,))
-    arrive = DynamicEvent(Action.MBARRIER_ARRIVE, 1, (BARRIER,), count=1, size=5 * KB)
-    wait = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(BARRIER,), phase=1)
     load = op("UTMALDG.2D [UR4], [UR6]")
     program = Program().warp(
         0,
-        (op("SYNCS.EXCH.64 URZ, [UR4], UR5"), init),
-        (op("SYNCS.ARRIVE.TRANS64 RZ, [UR4], R0"), arrive),
+        init(1),
+        arrive(5 * KB),
         (load, copy(Q.address, KB)),
         *[(load, copy(K.address, 2 * KB))] * 2,
-        (op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", write=0), wait),
-        op("NOP", wait=(0,)),
+        wait(1),
+        READY,
         (op("UTMASTG.2D [UR4], [UR6]"), copy(OUT.address, KB // 4, Action.COPY_STORE)),
         op("NOP"),
     )

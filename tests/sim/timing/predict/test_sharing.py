@@ -10,11 +10,21 @@ import pytest
 
 from sm100sim.timing.predict.gpu import asked_of_l2, finish, time_launch
 from sm100sim.timing.predict.sharing import Kind, groups_of, last_end
-from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
-from testing.clocked import Entry, Program, chip, fresh_of, op
+from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace
+from testing.clocked import (
+    BARRIER,
+    READY,
+    Entry,
+    Program,
+    arrive,
+    chip,
+    fresh_of,
+    init,
+    op,
+    wait,
+)
 
 KB = 1024
-BARRIER = Place(0, 64)
 H200 = chip("h200", launch_cycles=0)
 ONE = Kind(near=100, far=140)
 LONGER = 20
@@ -63,17 +73,13 @@ def test_tritons_attention_of_eight_warps() -> None:
 
 def launch(grid: tuple[int, int, int], shared: int = 32, apart: int = 1) -> LaunchTrace:
     """CTAs of a row of the grid share rows of 128 bytes, each waited for; `apart`: kinds."""
-    load, wait = op("UTMALDG.2D [UR4], [UR6]"), op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0")
-    init = DynamicEvent(Action.MBARRIER_INIT, 1, (BARRIER,), shape=(1,))
-    steps: list[Entry] = [(op("SYNCS.EXCH.64 URZ, [UR4], UR5"), init)]
+    load = op("UTMALDG.2D [UR4], [UR6]")
+    steps: list[Entry] = [init(1)]
     for k in range(shared):
         box = DynamicEvent(
             Action.COPY_LOAD, 1, (BARRIER,), size=16 * KB, shape=(128, 128), address=16 * KB * k
         )
-        expect = DynamicEvent(Action.MBARRIER_ARRIVE, 1, (BARRIER,), count=1, size=16 * KB)
-        ready = DynamicEvent(Action.MBARRIER_WAIT, 1, (BARRIER,), phase=k + 1)
-        steps += [(op("SYNCS.ARRIVE.TRANS64 RZ, [UR4], R0"), expect), (load, box)]
-        steps += [(replace(wait, write_barrier=0), ready), op("NOP", wait=(0,))]
+        steps += [arrive(16 * KB), (load, box), wait(k + 1), READY]
     trace = Program().warp(0, *steps).trace()
     count, rows = grid[0] * grid[1] * grid[2], grid[1] * grid[2]
     size = 16 * KB * shared * rows
