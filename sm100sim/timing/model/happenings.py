@@ -12,7 +12,7 @@ from ..records import SECTOR_BYTES, Action, DynamicEvent, atomic
 ROW_BYTES: Final = 128
 SHORT_ROW_BYTES: Final = 64
 """Rows of boxes of at most so many bytes take less time than longer ones."""
-SHARED: Final = 0.5
+FRESH_OF_TWO: Final = 0.5
 """Share of rows that two SMs read which is fresh for each."""
 MMA_BYTES: Final = 32
 """Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
@@ -80,7 +80,7 @@ def _share(event: DynamicEvent, draw: Draw, most: str = "l2_shared_bytes") -> fl
 
 def _by_chunks(fresh: float, draw: Draw) -> bool:
     """Whether rows come chunk by chunk: those of one SM, where a chip says how chunks deviate."""
-    return fresh > SHARED and "hbm_deviation" in draw.values
+    return fresh > FRESH_OF_TWO and "hbm_deviation" in draw.values
 
 
 def _copied(near: float, event: DynamicEvent, draw: Draw) -> float:
@@ -91,11 +91,9 @@ def _copied(near: float, event: DynamicEvent, draw: Draw) -> float:
     that copy the same step by step each wait 742 to 764 cycles longer than for rows of the L2, and
     where all do 679 (sharing/cold.py). Else what is waited for is spread over all who ever ask.
     """
-    if _by_chunks(event.fresh, draw):
-        return _answer(near, event, draw)
     shared = draw.values.get("copy_memory_latency")
-    if shared is None:
-        return near + draw["hbm_latency"] * event.fresh
+    if shared is None or _by_chunks(event.fresh, draw):
+        return _answer(near, event, draw)
     return near + shared * (event.fresh > 0)
 
 

@@ -205,7 +205,7 @@ def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> di
         draw = replace(alone, values={**alone.values, **at_once})
         return max(work - time_launch(launch, draw).cycles + draw["launch_cycles"], 0)
 
-    found, spread, waited = {}, 0.0, 0.0
+    found, spread = {}, 0.0
     if any(map(awaited, events)):
         waited = waits(hbm_latency=0.0, hbm_deviation=0.0)
         busy = alone["hbm_ahead"] * moving
@@ -213,8 +213,8 @@ def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> di
         less = work + busy
         time = (less + (less * less - 4 * busy * (work - waited)) ** 0.5) / 2
         found["hbm_slower"] = time / max(time - busy, time / alone["hbm_slowest"])
-    if any(map(awaited_by_lanes, events)):
-        spread = waited / (near + alone["hbm_latency"]) * alone["hbm_deviation"] ** 2
+        if any(map(awaited_by_lanes, events)):
+            spread = waited / (near + alone["hbm_latency"]) * alone["hbm_deviation"] ** 2
     if any(map(atomic, events)):
         times = waits(atomic_latency=-near) / (near + alone["atomic_latency"])
         spread += (times * alone["atomic_deviation"]) ** 2

@@ -21,7 +21,7 @@ from typing import Final
 from ..records import Action, LaunchTrace
 
 COPIES: Final = (Action.COPY_LOAD, Action.CP_ASYNC)
-SHARED: Final = 1.5
+SHARERS: Final = 1.5
 """Sharers from which on rows are not a cluster's own."""
 NEAR: Final = 0.1
 """How far, as a share, the sharers of a tensor may be from the clusters along axes of a grid."""
@@ -56,7 +56,7 @@ def groups_of(launch: LaunchTrace) -> tuple[int, ...] | None:
         event.sharers
         for trace in launch.traces
         for event in trace.events
-        if event.kind in COPIES and event.sharers > SHARED
+        if event.kind in COPIES and event.sharers > SHARERS
     }
     masked = len(launch.traces) > 1
     fitting = [
