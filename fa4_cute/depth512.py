@@ -20,7 +20,7 @@ from .plan.config.depth512_config import Depth512Config
 from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.tmem import Depth512Tmem
 from .plan.spec.depth512_spec import Depth512Spec
-from .plan.spec.schedule import SCHEDULER
+from .plan.spec.schedule import SCHEDULER, VALUES
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax, scheduler
 from .smem import Depth512AttentionSMem
 from .tma import TensorMaps
@@ -48,6 +48,7 @@ class SM100MHADepth512(AttentionKernel[Depth512Context, Depth512AttentionSMem]):
             "correction": depth512_correction.correction,
             "mma": depth512_mma.mma,
             "load": depth512_load.load,
+            VALUES: depth512_load.load_values_apart,
             SCHEDULER: scheduler.schedule,
         }
 

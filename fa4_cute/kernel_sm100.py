@@ -24,7 +24,7 @@ from .plan.barriers.named import DEALLOC
 from .plan.memory.smem_layout import AttentionSMemLayout
 from .plan.memory.tmem import AttentionTmem
 from .plan.spec.kernel_spec import KernelSpec
-from .plan.spec.schedule import SCHEDULER
+from .plan.spec.schedule import SCHEDULER, VALUES
 from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
@@ -62,6 +62,7 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
             "correction": self.correction,
             "mma": self.mma,
             "load": self.load,
+            VALUES: load_role.load_values_apart,
             SCHEDULER: scheduler.schedule,
         }
 

@@ -136,6 +136,9 @@ RING: Final = Call(((20, 2500),))
 STAGED: Final = Call(((256, 1700), (256, 1700)))
 """A whole tile of float8 queries whose K and V take a slot more than the ring of head dim 64 has:
 its output, twice as wide as Q, is staged over the slot that the keys of the next tile begin in."""
+STAGED_V: Final = Call(((128, 1500),) * 2)
+"""Query tiles of float8 whose K and V take two slots less than twice the ring of head dim 128 with
+one Q tile has: the first V of the next one goes where the output of this one is staged."""
 STAGED_256: Final = Call(((256, 300), (256, 300)))
 """The same for head dim 256, whose ring is shorter."""
 MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
@@ -217,6 +220,7 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-stream-k-dense": probe(
         "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),))
     ),
+    "1q-fp8-persistent-page": probe("fp8 persistent ragged page16", 128, NARROW, STAGED_V, **ONE),
     "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
@@ -224,7 +228,7 @@ PROBES: Final[dict[str, Probe]] = {
     "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, RING, **PAIR),
     "pair-dynamic": probe("dynamic ragged causal", 128, MANY, SOME, **PAIR),
     "pair-persistent": probe("persistent ragged causal sink", 128, MANY, SOME, **PAIR),
-    "d256": probe("causal", 256, *DENSE, *LONG, TURNED),
+    "d256": probe("causal", 256, *DENSE, *LONG, TURNED, num_splits=1),
     "d256-ragged": probe("ragged causal sink", 256, MANY, SOME),
     "d256-page": probe("ragged page16 window", 256, PAGED, SOME),
     "d256-bias": probe("bias union", 256, *DENSE, **FP16),
@@ -232,6 +236,7 @@ PROBES: Final[dict[str, Probe]] = {
     "d256-persistent": probe("persistent ragged causal", 256, MANY, SOME),
     "d256-rounds": probe("persistent causal", 256, ROUNDS, heads=4, kv_heads=2),
     "d256-fp8-persistent": probe("fp8 persistent ragged", 256, NARROW, STAGED_256),
+    "d256-fp8-persistent-page": probe("fp8 persistent ragged page16", 256, NARROW, STAGED_256),
     "d256-stream-k": probe(
         "stream_k ragged page64 causal sink", 256, Call(CUT), CROWD, heads=4, kv_heads=2
     ),
@@ -239,7 +244,7 @@ PROBES: Final[dict[str, Probe]] = {
         "stream_k causal", 256, Call(((200, 2300),) * 2, scale=SHARP), heads=1
     ),
     "d256-split": probe("split ragged sink", 256, NARROW, SOME),
-    "d512": probe("causal", 512, *DENSE, *LONG),
+    "d512": probe("causal", 512, *DENSE, *LONG, num_splits=1),
     "d512-fp8": probe("fp8 ragged", 512, NARROW),
     "d512-tokens": probe("tokens", 512, *DENSE),
     "d512-stream-k": probe("stream_k ragged causal", 512, Call(CUT)),

@@ -50,6 +50,8 @@ from .prediction import ChunkRow, Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = {launch}
 MEMORY_BYTES_PER_CYCLE: Final = {memory}
+BOX_CYCLES: Final = {box}
+"""From one box of a page to the next, where a CTA has little else to do."""
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
 '''
 
@@ -185,9 +187,11 @@ def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the module that holds the costs of all kinds that have records."""
     launches = [draw for record in records.values() for draw in record["launch"][1:]]
     rates = [rate for record in records.values() for rate in record.get("memory", ())[1:]]
+    boxes = [box for record in records.values() for box in record.get("box", ())[1:]]
     text = HEAD.format(
         launch=round(median(launches)) if launches else 0,
         memory=round(median(rates)) if rates else 0,
+        box=round(median(boxes)) if boxes else 0,
     )
     for kind in KINDS:
         if kind.name in records:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.hopper.times.problems import Problem
 from fa4_cute.plan.config.prediction import EXCHANGED
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.memory.chunks import boxes_of_tile
 from fa4_cute.plan.spec.combine_spec import ABREAST, FIRST
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Variant
 
 if TYPE_CHECKING:
     from benchmarks.tune.costs import Kind
@@ -28,6 +32,9 @@ GROUP: Final = 4
 """Query heads, which are rows of one query tile."""
 TWICE: Final = 16
 """Rows of a query tile that the last CTA puts together in two rounds."""
+SMALL_PAGE: Final = 16
+BOXED: Final = "1q bf16 192/128, decoding"
+"""The kind whose boxes are the limit over such pages: of five a page, and one Q tile."""
 PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
@@ -41,7 +48,7 @@ class Steps:
 
     def launches(
         self, keys: int, splits: int, where: str = "workspace",
-        rows: tuple[int, int, int] = (1, GROUP, 1),
+        rows: tuple[int, int, int] = (1, GROUP, 1), page: int = 0,
     ) -> list[list[float]]:  # fmt: skip
         """Return the cycles of each launch of a call, by draw; ``rows`` are queries and heads."""
         from benchmarks.timing.side_by_side import extents
@@ -52,7 +59,9 @@ class Steps:
         options = (("num_splits", splits), ("split", where))
         column = Column("decoding", "fa4_cute", CUDA12, options=options)
         dims = (kind.depth, kind.ov_depth)
-        problem = Problem("tune", 1, rows[0], keys, *rows[1:], *dims, dtype=kind.dtype)
+        problem = Problem(
+            "tune", 1, rows[0], keys, *rows[1:], *dims, dtype=kind.dtype, page=page
+        )
         found = []
         for recorded in maker.records(column, problem):
             kernel = maker.kernel(column, recorded.request)
@@ -72,7 +81,19 @@ class Steps:
             key = (b - a) / (LINE[1] - LINE[0])
             record["tile"].append((0.0, a - start - key * LINE[0], key))
             record["combine"].append((c, (d - c) / ROUNDS, (e - c) / (queries * heads)))
+        if self.kind.name == BOXED:
+            record["box"] = self.box_cycles()
         return record if self.kind.kernel == "pair" else record | self.joins(few)
+
+    def box_cycles(self) -> list[float]:
+        """Return the cycles from one box of a page to the next, by draw."""
+        first, last = (self.launches(keys, 1, page=SMALL_PAGE)[0] for keys in LINE)
+        spec = KernelSpec.for_attention(
+            DType.BF16, self.kind.depth, head_dim_v=self.kind.ov_depth, num_qo=1, group=GROUP,
+            variant=Variant(page_size=SMALL_PAGE, used_k=True),
+        )  # fmt: skip
+        boxes = boxes_of_tile(spec.config) * (LINE[1] - LINE[0]) / spec.config.BN
+        return [(b - a) / boxes for a, b in zip(first, last, strict=True)]
 
     def joins(self, few: Sequence[float]) -> dict[str, Any]:
         """Return what CTAs with one Q tile take to join splits; ``few`` is that of few keys."""

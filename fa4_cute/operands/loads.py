@@ -1,5 +1,7 @@
 """Loads that both kernels issue: where a CTA's slice of Q, K and V lies, and the boxes it takes."""
 
+from dataclasses import dataclass
+
 from cutlass import Int32
 
 from ..pipelines import LoadPlace
@@ -7,6 +9,14 @@ from ..plan.memory.chunks import depth_chunks, value_chunks
 from ..tma import CtaSlice, load_key_chunks
 from ..work.context import AttentionContext
 from .paging import load_boxes
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a load warp loads: Q and K, V, or all."""
+
+    keys: bool = True
+    values: bool = True
 
 
 def place_of_query(ctx: AttentionContext, tile: int = 0) -> tuple[Int32, Int32, Int32]:

@@ -128,24 +128,35 @@ def keys_of_lane(ctx: AttentionContext) -> int:
 
 def page_of_key(ctx: AttentionContext, key: Int32) -> Int32:
     """Return the page that holds ``key``, or one outside the cache when it does not count."""
+    return page_if_used(ctx, key, entry_of_key(ctx, key))
+
+
+def entry_of_key(ctx: AttentionContext, key: Int32) -> Int32:
+    """Return the page that holds ``key``, or the sequence's last when it does not count."""
     seqlen_k, extras = ctx.work.sequence.seqlen_k, ctx.args.extras
     # Entries of the table past the last key need not exist.
     known = DEVICE.minimum(key, seqlen_k - 1) // ctx.spec.variant.page_size
     # Tables may hold more than 2**31 pages, of which all but a few are never used.
     first = Int64(ctx.work.batch) * extras.pages_per_row
     row = gmem.word_address(extras.page_table, first)
-    page = gmem.load_i32(gmem.word_address(row, known))
-    return DEVICE.select(key < seqlen_k, page, OUTSIDE_PAGE)
+    return gmem.load_i32(gmem.word_address(row, known))
+
+
+def page_if_used(ctx: AttentionContext, key: Int32, page: Int32) -> Int32:
+    """Return ``page``, or one outside the cache when its ``key`` does not count."""
+    return DEVICE.select(key < ctx.work.sequence.seqlen_k, page, OUTSIDE_PAGE)
 
 
 class TilePages:
-    """The pages of a key tile in a register of each lane, or nothing without pages.
+    """The pages of a key tile in registers of each lane, or nothing without pages.
 
-    They are looked up a tile ahead, so that copies do not wait for the table.
+    They are looked up a tile ahead, so that copies do not wait for the table. A warp waits where it
+    first does something with what it loads. So where pages are small, and its copies many, it asks
+    whether a page is used when it uses it.
     """
 
     def __init__(self, held: tuple[Int32, ...]) -> None:
-        """Take the register."""
+        """Take the registers: the page, or a key and the table's entry for it."""
         self.held = held
 
     @classmethod
@@ -161,11 +172,18 @@ class TilePages:
         key = ctx.work.key_tile(tile) * config.BN
         if each < config.BN:
             key = key + lane_index() * each
+        if ctx.spec.loads_values_apart:
+            return cls((key, entry_of_key(ctx, key)))
         return cls((page_of_key(ctx, key),))
 
     def known_to(self, ctx: Context) -> Context:
         """Return the context in which keys of the tile are loaded."""
-        return replace(ctx, pages=self.held[0]) if self.held else ctx
+        if not self.held:
+            return ctx
+        if ctx.spec.loads_values_apart:
+            key, entry = self.held
+            return replace(ctx, pages=page_if_used(ctx, key, entry))
+        return replace(ctx, pages=self.held[0])
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for loops that carry them."""

@@ -1,20 +1,24 @@
-"""Load role of the CTA pair (warp 9 of both CTAs): Q once, then K and V stage by stage, by TMA.
+"""Load roles of the CTA pair (warp 9 of both CTAs): Q once, then K and V stage by stage, by TMA.
 
 Each CTA loads its own slice of the operands: its rows of Q and K, its columns of V. The bytes of
 both count on the leader's barriers, and only the leader expects them; the peer's may land first,
 which leaves the count negative but the phase open. A ring slot is free in a CTA when the MMAs have
 read it in both, because their commit arrives in both.
 
+Over small pages V has a warp of its own: both run through the same slots in the same order, and
+each fills what it loads.
+
 Edges: expects (leader) and fills ``KV full``; waits on ``KV empty``, in a persistent pair on
 ``stored``, or ``Q_read`` where it is plain.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import cutlass
 from cutlass import Int32, cute
 
-from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..operands.loads import Share, key_slice, load_slice, place_of_query, value_slice
 from ..operands.paging import TilePages
 from ..operands.token_scales import fill_scale_buffer
 from ..pipelines import LoadPlace, RingState, TMAProducerPipeline
@@ -24,22 +28,25 @@ from ..tma import load_query_chunks
 from ..work.depth512 import ONLY_CHAIN, Depth512Context
 from ..work.dynamic import let_ask_ahead
 from ..work.persistent import for_each_work, wait_until_stored
+from ..work.progress import Progress
 
 
 @dataclass(frozen=True)
 class Depth512Loader:
     """Fills the slots of the ring, one qk stage of K or one key block of V each.
 
-    Cursors are passed in and returned.
+    Cursors are passed in and returned, past slots that another warp fills, too.
     """
 
     ctx: Depth512Context
     ring: TMAProducerPipeline
+    share: Share = Share()
 
     @classmethod
-    def of(cls, ctx: Depth512Context) -> "Depth512Loader":
-        """Return the loader of this CTA."""
-        return cls(ctx, TMAProducerPipeline(ctx.barriers, Ring.of_depth512(ctx.spec.config)))
+    def of(cls, ctx: Depth512Context, share: Share = Share()) -> "Depth512Loader":
+        """Return the loader of this CTA's warp."""
+        ring = TMAProducerPipeline(ctx.barriers, Ring.of_depth512(ctx.spec.config))
+        return cls(ctx, ring, share)
 
     def with_pages(self, pages: TilePages) -> "Depth512Loader":
         """Return the loader of a key tile with these pages."""
@@ -52,8 +59,36 @@ class Depth512Loader:
         chunks, smem = depth_chunks(ctx.spec.config, qk_stage), ctx.smem.q_smem(qk_stage)
         load_query_chunks(ctx.spec, ctx.maps.q, place_of_query(ctx), chunks, smem, mbar)
 
+    def past(self, state: RingState, slots: int) -> RingState:
+        """Leave ``slots`` slots to another warp."""
+        for _ in range(slots):
+            state = state.step()
+        return state
+
+    def start(self, state: RingState) -> RingState:
+        """Fill what a query tile begins with: the slots of the first K, and Q."""
+        spec = self.ctx.spec
+        if not self.share.keys:
+            self.wait_for_ring_memory()
+            return self.past(state, spec.config.num_qk_stages)
+        if spec.writes_rows:
+            return self.first_keys_early(state)
+        return self.first_keys_again(state) if self.is_persistent else self.first_keys(state)
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether the CTA has used its memory before."""
+        return self.ctx.spec.variant.is_persistent
+
+    def wait_for_ring_memory(self) -> None:
+        """Wait, in a persistent CTA, until slots may be filled again: O may be staged there."""
+        if self.ctx.spec.layout_o_exceeds_q and not self.ctx.spec.writes_rows:
+            wait_until_stored(self.ctx, (ONLY_CHAIN,))
+
     def keys(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of K of ``tile``."""
+        if not self.share.keys:
+            return self.past(state, self.ctx.spec.config.num_qk_stages)
         for qk_stage in range(self.ctx.spec.config.num_qk_stages):
             self.ring.acquire(state)
             place = self.ring.expect(state)
@@ -79,12 +114,11 @@ class Depth512Loader:
         """Fill the slots of the first K and load Q in a persistent CTA, which has used them before.
 
         Keys come first: they need not wait for the output of the query tile before, which is staged
-        over Q. Where it is staged over slots of the ring too, not even they may come early.
+        over Q.
         """
         ctx, first = self.ctx, state
         qk_stages = range(ctx.spec.config.num_qk_stages)
-        if ctx.spec.layout_o_exceeds_q:
-            wait_until_stored(ctx, (ONLY_CHAIN,))
+        self.wait_for_ring_memory()
         for qk_stage in qk_stages:
             self.ring.acquire(state)
             place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
@@ -117,6 +151,8 @@ class Depth512Loader:
     def values(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of V of ``tile``: per o block, its key blocks."""
         config = self.ctx.spec.config
+        if not self.share.values:
+            return self.past(state, config.num_o_blocks * config.num_pv_stages)
         for o_block in range(config.num_o_blocks):
             for key_block in range(config.num_pv_stages):
                 self.ring.acquire(state)
@@ -136,43 +172,57 @@ def wait_for_query_memory(ctx: Depth512Context) -> None:
 
 
 @cute.jit
-def load_work(ctx: Depth512Context) -> None:
-    """Load the operands of one query tile."""
-    loader = Depth512Loader.of(ctx)
+def load_share(ctx: Depth512Context, share: cutlass.Constexpr[Share]) -> None:
+    """Load the operands of one query tile, as far as they are of this warp's ``share``."""
+    loader = Depth512Loader.of(ctx, share)
     state = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
-    let_ask_ahead(ctx, Int32(0))
+    if cutlass.const_expr(share.keys):
+        let_ask_ahead(ctx, Int32(0))
     if num_tiles > 0:
         before = pages = TilePages.of(ctx, Int32(0))
-        if cutlass.const_expr(ctx.spec.writes_rows):
-            state = loader.with_pages(pages).first_keys_early(state)
-        elif cutlass.const_expr(ctx.spec.variant.is_persistent):
-            state = loader.with_pages(pages).first_keys_again(state)
-        else:
-            state = loader.with_pages(pages).first_keys(state)
+        state = loader.with_pages(pages).start(state)
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             ahead = TilePages.of(ctx, step + 1)
             if step > 0 and step < num_tiles:
-                let_ask_ahead(ctx, step)
+                if cutlass.const_expr(share.keys):
+                    let_ask_ahead(ctx, step)
                 state = loader.with_pages(pages).keys(state, step)
             if step >= ctx.spec.value_lag:
                 of_values = before if ctx.spec.value_lag else pages
                 state = loader.with_pages(of_values).values(state, step - ctx.spec.value_lag)
             before, pages = pages, ahead
-        if cutlass.const_expr(not ctx.spec.variant.is_persistent):
+        if cutlass.const_expr(share.values and not ctx.spec.variant.is_persistent):
             loader.ring.drain(state)
+
+
+def drain(ctx: Depth512Context, progress: Progress) -> None:
+    """Wait, in a persistent pair, until every slot has been read; ``progress`` is what is loaded.
+
+    The commits that say so are not waited for otherwise, and none may reach a CTA that has ended.
+    The last one follows from the last ``O_mma`` only where signals keep their order.
+    """
+    if ctx.spec.variant.is_persistent:
+        start = replace(ctx, progress=progress).ring_start(producer=True)
+        Depth512Loader.of(ctx).ring.drain(start)
 
 
 def load(ctx: Depth512Context) -> None:
     """Run the load role: one warp, one elected lane issues.
 
-    At its end it waits until every slot has been read, and Q. The commits that say so are not
-    waited for otherwise, and none may reach a CTA that has ended. The last one follows from the
-    last ``O_mma`` only where signals keep their order.
+    At its end it waits until every slot has been read, and Q.
     """
-    progress = for_each_work(ctx, load_work, loads=True)
-    if ctx.spec.variant.is_persistent:
-        ended = replace(ctx, progress=progress)
-        Depth512Loader.of(ctx).ring.drain(ended.ring_start(producer=True))
-        if ctx.spec.writes_rows:
-            wait_for_query_memory(ended)
+    share = Share(values=not ctx.spec.loads_values_apart)
+    progress = for_each_work(ctx, partial(load_share, share=share), loads=True)
+    if share.values:
+        drain(ctx, progress)
+    if ctx.spec.writes_rows:
+        wait_for_query_memory(replace(ctx, progress=progress))
+
+
+def load_values_apart(ctx: Depth512Context) -> None:
+    """Run the role that loads V where the load role does not.
+
+    The last slots are V's, so it is this role that waits for all of them.
+    """
+    drain(ctx, for_each_work(ctx, partial(load_share, share=Share(keys=False))))

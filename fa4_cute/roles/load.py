@@ -1,18 +1,22 @@
-"""Load role (warp 13): Q once, then K and V tile by tile, all through TMA.
+"""Load roles (warp 13, and one behind it): Q once, then K and V tile by tile, all through TMA.
 
 Edges: expects and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty``, ``V empty``.
 Slots are filled in the order in which the MMA role consumes (``plan.spec.issue_order``): with two Q
 tiles K, then V of every key tile; with one, or where P crosses, K of a tile before V of the tile
 before. The first Q
 tile shares the barrier of the first K tile, because no MMA can start without either.
+
+Over small pages a tile has many boxes, and V a warp of its own: both run through the same slots in
+the same order, and each fills what it loads.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import cutlass
 from cutlass import Int32, cute
 
-from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..operands.loads import Share, key_slice, load_slice, place_of_query, value_slice
 from ..operands.paging import TilePages
 from ..operands.token_scales import extra_bytes, fill_scale_buffer, load_key_scales
 from ..pipelines import (
@@ -168,17 +172,22 @@ def slot_after_scores(
     return state
 
 
+def wait_for_ring_memory(ctx: KernelContext) -> None:
+    """Wait, in a persistent CTA, until slots may be filled again: O may be staged there."""
+    if ctx.spec.layout_o_exceeds_q and not ctx.spec.writes_rows:
+        wait_until_stored(ctx, range(NUM_CHAINS))
+
+
 def load_first_tiles_again(
     ctx: KernelContext, ring: TMAProducerPipeline, state: RingState
 ) -> None:
     """Fill K slot 0 and load Q in a persistent CTA, which has used their memory before.
 
     Keys come first: they need not wait for the output of the query tile before, which is staged
-    over Q. Where it is staged over slots of the ring too, not even they may come early.
+    over Q.
     """
     qk_stages = range(ctx.spec.config.num_qk_stages)
-    if ctx.spec.layout_o_exceeds_q and not ctx.spec.writes_rows:
-        wait_until_stored(ctx, range(NUM_CHAINS))
+    wait_for_ring_memory(ctx)
     for qk_stage in qk_stages:
         ring.acquire(state, qk_stage)
         place = expect_keys(ctx, ring, state, qk_stage, query_stage_bytes(ctx.spec.config))
@@ -207,31 +216,48 @@ def drain(ctx: KernelContext, progress: Progress) -> None:
         state = state.step()
 
 
+def load_start(
+    ctx: KernelContext, ring: TMAProducerPipeline, state: RingState, share: Share
+) -> None:
+    """Load what a query tile begins with: K slot 0 and Q, where they are of this warp's ``share``.
+    """
+    if not share.keys:
+        wait_for_ring_memory(ctx)
+    elif ctx.spec.variant.is_persistent:
+        load_first_tiles_again(ctx, ring, state)
+    else:
+        load_first_tiles(ctx, ring, state)
+
+
 @cute.jit
-def load_for_two_queries(ctx: KernelContext) -> None:
+def load_for_two_queries(ctx: KernelContext, share: cutlass.Constexpr[Share]) -> None:
     """Load for two Q tiles per CTA."""
     k_ring, v_ring = producer_rings(ctx)
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         here, pages = TilePages.of(ctx, Int32(0)).known_to(ctx), TilePages.of(ctx, Int32(1))
-        if cutlass.const_expr(ctx.spec.variant.is_persistent):
-            load_first_tiles_again(here, k_ring, k)
+        load_start(here, k_ring, k, share)
+        if cutlass.const_expr(not share.values):
+            pass
+        elif cutlass.const_expr(ctx.spec.variant.is_persistent):
             load_value_tile(here, v_ring, v, Int32(0))
         else:
-            load_first_tiles(here, k_ring, k)
             fill_value_slot(here, v_ring, v, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k, v = next_slots(ctx.spec.config, k, v)
-            let_ask_ahead(ctx, tile)
+            if cutlass.const_expr(share.keys):
+                let_ask_ahead(ctx, tile)
             ahead, this = TilePages.of(ctx, tile + 1), pages.known_to(ctx)
-            load_key_tile(this, k_ring, k, tile)
-            load_value_tile(this, v_ring, v, tile)
+            if cutlass.const_expr(share.keys):
+                load_key_tile(this, k_ring, k, tile)
+            if cutlass.const_expr(share.values):
+                load_value_tile(this, v_ring, v, tile)
             pages = ahead
 
 
 @cute.jit
-def load_keys_ahead(ctx: KernelContext) -> None:
+def load_keys_ahead(ctx: KernelContext, share: cutlass.Constexpr[Share]) -> None:
     """Load for a single Q tile, or where P crosses: V follows K one key tile later."""
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)
@@ -239,33 +265,46 @@ def load_keys_ahead(ctx: KernelContext) -> None:
     num_tiles = ctx.work.num_loaded
     if num_tiles > 0:
         before, pages = TilePages.of(ctx, Int32(0)), TilePages.of(ctx, Int32(1))
-        if cutlass.const_expr(ctx.spec.variant.is_persistent):
-            load_first_tiles_again(before.known_to(ctx), k_ring, k)
-        else:
-            load_first_tiles(before.known_to(ctx), k_ring, k)
+        load_start(before.known_to(ctx), k_ring, k, share)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            let_ask_ahead(ctx, tile)
+            if cutlass.const_expr(share.keys):
+                let_ask_ahead(ctx, tile)
             ahead = TilePages.of(ctx, tile + 1)
-            load_key_tile(pages.known_to(ctx), k_ring, k, tile)
+            if cutlass.const_expr(share.keys):
+                load_key_tile(pages.known_to(ctx), k_ring, k, tile)
             k, v = after_key(config, k, v)
-            load_value_tile(before.known_to(ctx), v_ring, v, tile - 1)
+            if cutlass.const_expr(share.values):
+                load_value_tile(before.known_to(ctx), v_ring, v, tile - 1)
             k, v = after_value(config, k, v)
             before, pages = pages, ahead
-        load_value_tile(before.known_to(ctx), v_ring, v, num_tiles - 1)
+        if cutlass.const_expr(share.values):
+            load_value_tile(before.known_to(ctx), v_ring, v, num_tiles - 1)
 
 
-def load_work(ctx: KernelContext) -> None:
-    """Load the operands of one query tile."""
-    let_ask_ahead(ctx, Int32(0))
+def load_share(ctx: KernelContext, share: Share) -> None:
+    """Load the operands of one query tile, as far as they are of this warp's ``share``."""
+    if share.keys:
+        let_ask_ahead(ctx, Int32(0))
     if ctx.spec.issue_order.keys_ahead:
-        load_keys_ahead(ctx)
+        load_keys_ahead(ctx, share)
     else:
-        load_for_two_queries(ctx)
+        load_for_two_queries(ctx, share)
 
 
 def load(ctx: KernelContext) -> None:
     """Run the load role: one warp, one elected lane issues."""
-    progress = for_each_work(ctx, load_work, loads=True)
+    share = Share(values=not ctx.spec.loads_values_apart)
+    progress = for_each_work(ctx, partial(load_share, share=share), loads=True)
+    if share.values and ctx.spec.drains_rings:
+        drain(ctx, progress)
+
+
+def load_values_apart(ctx: KernelContext) -> None:
+    """Run the role that loads V where the load role does not.
+
+    The last slots are V's, so it is this role that waits for all of them.
+    """
+    progress = for_each_work(ctx, partial(load_share, share=Share(keys=False)))
     if ctx.spec.drains_rings:
         drain(ctx, progress)

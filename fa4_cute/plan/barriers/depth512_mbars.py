@@ -58,6 +58,7 @@ class Depth512MBarsLayout(BarrierTable):
         dynamic: it takes those of pairs that have not started.
         writes_rows: O leaves row by row, so that Q is free after all scores.
         correction_writes: the correction role writes it, and so knows when it may be overwritten.
+        values_apart: V has a load warp of its own.
     """
 
     num_kv_stages: int
@@ -67,6 +68,7 @@ class Depth512MBarsLayout(BarrierTable):
     dynamic: bool = False
     writes_rows: bool = False
     correction_writes: bool = False
+    values_apart: bool = False
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -102,8 +104,8 @@ class Depth512MBarsLayout(BarrierTable):
 
     @property
     def answers(self) -> AnswerPlan:
-        """How a pair learns its next work tile: softmax, correction and three single warps."""
-        return AnswerPlan(NUM_READING_WARPS, _PAIR)
+        """How a pair learns its next work tile: softmax, correction and the single warps."""
+        return AnswerPlan(NUM_READING_WARPS + self.values_apart, _PAIR)
 
     # Offsets: where the groups begin ---------------------------------------------------------
 

@@ -81,6 +81,8 @@ class FA4MiscMBarsLayout(BarrierTable):
     crosses: bool = False
     """Whether P of a chain lies in the columns of the other chain's S."""
     dynamic: bool = False
+    values_apart: bool = False
+    """Whether V has a load warp of its own."""
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -123,9 +125,8 @@ class FA4MiscMBarsLayout(BarrierTable):
 
     @property
     def answers(self) -> AnswerPlan:
-        """How a CTA or pair learns its next work tile: two softmax groups, correction, three warps.
-        """
-        return AnswerPlan(NUM_READING_WARPS, self.cta_group)
+        """How a CTA or pair learns its next work tile: softmax, correction and the single warps."""
+        return AnswerPlan(NUM_READING_WARPS + self.values_apart, self.cta_group)
 
     # Offsets: where the groups begin ---------------------------------------------------------
 

@@ -56,6 +56,16 @@ class FA4Config(FA4TileConfig):
         return self.kv_budget.num_qk_stages
 
     @property
+    def loads_values_apart(self) -> bool:
+        """Whether V has a load warp of its own: where a tile is many boxes.
+
+        In one ring, of three slots or more, at most two of the other warp's lie between two of a
+        warp's, so that neither can be a round ahead. With stream-K each warp with a role is told
+        its stretch, and a warp more would have to be.
+        """
+        return self.has_small_pages and not self.streams_keys
+
+    @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch; never below the layout's own size."""
         return self.kv_budget.smem_used
@@ -86,6 +96,7 @@ class FA4Config(FA4TileConfig):
             num_scale_bufs=self.num_own_scale_bufs,
             crosses=self.crosses,
             dynamic=self.dynamic,
+            values_apart=self.loads_values_apart,
         )
 
     @property

@@ -281,6 +281,20 @@ class Depth512Config(OperandConfig):
         slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
         return min((SMEM_CAPACITY - used) // slot, without.most_kv_stages)
 
+    @property
+    def loads_values_apart(self) -> bool:
+        """Whether V has a load warp of its own: as in the other kernel."""
+        return self._loads_apart(self.num_kv_stages)
+
+    def _loads_apart(self, num_kv_stages: int) -> bool:
+        """Whether it has with so many slots.
+
+        Between two of a warp's there are those of two tiles of the other operand, where a query
+        tile ends. If there were more than the ring has, a warp could be a round ahead of the other.
+        """
+        most = 2 * max(self.num_qk_stages, NUM_PV_STAGES * self.num_o_blocks)
+        return self.has_small_pages and most < num_kv_stages and not self.streams_keys
+
     @cached_property
     def misc_mbars(self) -> Depth512MBarsLayout:
         """The barrier block of this configuration."""
@@ -291,6 +305,7 @@ class Depth512Config(OperandConfig):
         return Depth512MBarsLayout(
             num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic,
             writes_rows=self.writes_rows, correction_writes=self.correction_writes,
+            values_apart=self._loads_apart(num_kv_stages),
         )  # fmt: skip
 
     @property

@@ -10,6 +10,8 @@ from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode, prev_pow2
 
 QKV_DTYPES: Final = (DType.BF16, DType.FP16, DType.FP8_E4M3)
+MANY_PAGES: Final = 4
+"""Pages of a key tile from which on V has a load warp of its own. With two nothing is gained."""
 
 
 class OperandConfig(ABC):
@@ -101,6 +103,11 @@ class OperandConfig(ABC):
         if keys and self.page_size and self.page_size % keys and keys % self.page_size:
             return prev_pow2(keys)
         return keys
+
+    @property
+    def has_small_pages(self) -> bool:
+        """Whether a tile is many pages, each a box of its own."""
+        return 0 < self.page_size * MANY_PAGES <= self.BN
 
     def BM_eff(self) -> int:
         """Sequence positions per CTA."""

@@ -11,6 +11,8 @@ from .prediction import ChunkRow, Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = 3946
 MEMORY_BYTES_PER_CYCLE: Final = 3895
+BOX_CYCLES: Final = 43
+"""From one box of a page to the next, where a CTA has little else to do."""
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 64, 64,
                  Costs(0, 8582, 15597), Costs(4031, 4885, 16862), Costs(3402, 5395, 19472),

@@ -33,6 +33,10 @@ class Costs(NamedTuple):
         """Return what ``count`` keys take."""
         return self.per_keys * count // COUNTED_KEYS
 
+    def no_sooner_than(self, cycles: int, keys: int) -> Costs:
+        """Return the costs where ``keys`` keys take so many cycles at least."""
+        return self._replace(per_keys=max(self.per_keys, cycles * COUNTED_KEYS // keys))
+
     def of(self, tiles: int, keys: int) -> int:
         """Return what a CTA takes with ``tiles`` query tiles of ``keys`` keys together."""
         return self.first + tiles * self.tile + self.keys(keys)

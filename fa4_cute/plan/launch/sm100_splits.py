@@ -22,13 +22,20 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..config.config import FA4Config
-from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, PREDICTED
+from ..config.predicted import (
+    BOX_CYCLES,
+    DECODING,
+    LAUNCH_CYCLES,
+    MEMORY_BYTES_PER_CYCLE,
+    PREDICTED,
+)
 from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, predicted_of
 from ..config.reduce_scatter import ReduceScatterPlan
 from ..facts.clusters import EXCHANGE_BYTES_PER_CYCLE, clusters_at_once
 from ..facts.dtypes import DType
 from ..facts.hardware import TMEM_LANES, align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
+from ..memory.chunks import boxes_of_tile
 from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
 from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates, tiles_in_line
@@ -330,8 +337,10 @@ def _decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | Non
     kernel = "1q" if isinstance(config, FA4Config) else "pair"
     of = config.qkv_dtype, config.depth, spec.output_depth
     row = predicted_of(DECODING, kernel, *of)
-    if row is None or not isinstance(config, FA4Config) or config.num_qo == 1:
-        return row
-    # Two Q tiles take part in prompts only, and only a launch puts their splits together.
-    taken = predicted_of(PREDICTED if variant.causal else UNMASKED, "2q", *of)
-    return row._replace(kernel="2q", tile=taken.tile, exchange=(), last=None) if taken else None
+    if row is not None and isinstance(config, FA4Config) and config.num_qo > 1:
+        # Two Q tiles take part in prompts only, and only a launch puts their splits together.
+        taken = predicted_of(PREDICTED if variant.causal else UNMASKED, "2q", *of)
+        row = row._replace(kernel="2q", tile=taken.tile, exchange=(), last=None) if taken else None
+    # Tables are of launches without pages, whose boxes are as large as they can be.
+    asked_for = BOX_CYCLES * boxes_of_tile(config)
+    return row and row._replace(tile=row.tile.no_sooner_than(asked_for, config.BN))

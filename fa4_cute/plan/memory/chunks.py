@@ -8,6 +8,7 @@ differs, tensor map.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Final
 
 from ..config.config import FA4Config
@@ -65,7 +66,24 @@ def copies_in_a_row(
     if is_laden:
         return FEWEST_COPIES
     has_rope = isinstance(config, FA4Config) and config.rope_depth() > 0
-    return FEW_COPIES if has_rope or isinstance(config, SM90Config) else COPIES_IN_A_ROW
+    few = has_rope or isinstance(config, SM90Config) or config.loads_values_apart
+    return FEW_COPIES if few else COPIES_IN_A_ROW
+
+
+def boxes_of_tile(config: FA4Config | Depth512Config) -> int:
+    """Return how many boxes a CTA asks for, to have a tile of K and of V, or its part of them.
+
+    Over pages a box has the rows of one page at most.
+    """
+    stages = range(config.num_qk_stages)
+    of_keys = sum(len(depth_chunks(config, stage).starts) for stage in stages)
+    if isinstance(config, FA4Config) and config.rope_depth():
+        of_keys += len(rope_chunks(config).starts)
+    blocks = 1 if isinstance(config, FA4Config) else config.num_o_blocks
+    of_values = blocks * len(value_chunks(config).starts)
+    k_rows, v_rows = config.k_rows_per_cta(), config.BK1
+    boxes = of_keys * (k_rows // gcd(k_rows, config.page_size))
+    return boxes + of_values * (config.BN // v_rows) * (v_rows // gcd(v_rows, config.page_size))
 
 
 def depth_chunks(

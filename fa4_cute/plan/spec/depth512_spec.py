@@ -95,7 +95,7 @@ class Depth512Spec(CommonSpec):
             writes_rows=may_write_rows(variant),
         )
         refuse(unsupported_reason(config))
-        schedule = _schedule_of(variant)
+        schedule = _schedule_of(config)
         tuning = tuning_of(TUNED, "pair", dtype, head_dim, head_dim)
         return cls(config, variant, look_ahead=look_ahead, tuning=tuning, schedule=schedule)
 
@@ -121,6 +121,11 @@ class Depth512Spec(CommonSpec):
         Then the softmax goes on with the next query tile at once.
         """
         return self.config.correction_writes
+
+    @property
+    def loads_values_apart(self) -> bool:
+        """Whether V has a load warp of its own."""
+        return self.config.loads_values_apart
 
     @property
     def may_stream_keys(self) -> bool:
@@ -175,11 +180,12 @@ class Depth512Spec(CommonSpec):
                 yield "O", step - self.value_lag
 
 
-def _schedule_of(variant: Variant) -> WarpSchedule:
+def _schedule_of(config: Depth512Config) -> WarpSchedule:
     """Return warps and registers: by stream-K the single warps need more.
 
     With fewer, biases that differ between terms spilled in them.
     """
-    if variant.streams_keys:
+    if config.streams_keys:
         return DEPTH512_STREAMED_SCHEDULE
-    return DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
+    apart = config.loads_values_apart
+    return DEPTH512_SCHEDULE.with_single_warps(asks=config.dynamic, loads_apart=apart)

@@ -138,7 +138,7 @@ class KernelSpec(CommonSpec):
                 "nearest supported choice: num_qo=1"
             )
         refuse(unsupported_reason(config))
-        schedule = attention_schedule(self.variant, config.tuning.registers)
+        schedule = attention_schedule(config, self.variant)
         return replace(self, config=config, schedule=schedule)
 
     @property
@@ -240,6 +240,11 @@ class KernelSpec(CommonSpec):
         is_16_bit = config.qkv_dtype_size > 1
         shallow = is_16_bit and config.qk_depth <= SHALLOW_DEPTH and config.num_qo > 1
         return config.crosses and shallow and is_plain(variant) and variant.mask == NULL
+
+    @property
+    def loads_values_apart(self) -> bool:
+        """Whether V has a load warp of its own."""
+        return self.config.loads_values_apart
 
     @property
     def drains_rings(self) -> bool:

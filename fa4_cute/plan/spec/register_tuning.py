@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ..config.config import FA4Config
 from ..config.tile_config import RESIDENT_COLUMNS, FA4TileConfig
 from ..config.tuning import RoleRegisters, Tuning
 from ..facts.hardware import VECTOR_COLUMNS
@@ -243,17 +244,17 @@ def is_plain_in_any_order(variant: Variant) -> bool:
     return is_plain(replace(variant, scheduler=Scheduler.TILE))
 
 
-def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedule:
+def attention_schedule(config: FA4Config, variant: Variant) -> WarpSchedule:
     """Return warps and registers: page lookups need a few registers more in the load role.
 
-    ``registers`` are the free choice of a plain kernel. Features need more in the single warps than
-    it may leave them.
+    The free choice is a plain kernel's. Features need more in the single warps than it may leave.
     """
+    registers = config.tuning.registers
     if variant.scheduler is Scheduler.PERSISTENT or not is_plain_in_any_order(variant):
         by_default = RoleRegisters()
         registers = by_default.with_more_to_load() if variant.page_size else by_default
-    schedule = two_group_schedule(registers)
-    return schedule.asking() if variant.is_dynamic else schedule
+    apart, asks = config.loads_values_apart, variant.is_dynamic
+    return two_group_schedule(registers).with_single_warps(asks=asks, loads_apart=apart)
 
 
 def keeps_p_in_memory(variant: Variant) -> bool:

@@ -26,9 +26,9 @@ IDLE = "idle"
 SCHEDULER: Final = "scheduler"
 """Role of the warp that asks for work tiles: one that is idle otherwise."""
 TRANSPOSE: Final = "transpose"
-VALUES: Final = "values"
-"""A warp that loads V, where another loads Q and K alone."""
 """Role of the warps that transpose V of fp8 operands: those that are idle otherwise."""
+VALUES: Final = "values"
+"""Role of the warp that loads V, where another loads Q and K alone: one that is idle otherwise."""
 
 
 @dataclass(frozen=True)
@@ -170,12 +170,17 @@ class WarpSchedule:
         """Return the schedule whose first idle warp loads V."""
         return self._with_warp(VALUES)
 
+    def with_single_warps(self, *, asks: bool, loads_apart: bool) -> WarpSchedule:
+        """Return the schedule in which idle warps do what else is to do: ask for work, load V."""
+        schedule = self.asking() if asks else self
+        return schedule.apart() if loads_apart else schedule
+
     def _with_warp(self, name: str) -> WarpSchedule:
         """Return the schedule in which the first idle warp has a role."""
         *others, before, idle = self.roles
         warp = WarpRole(name, idle.first_warp, 1, before.registers)
         rest = replace(idle, first_warp=idle.first_warp + 1, num_warps=idle.num_warps - 1)
-        return replace(self, roles=(*others, before, warp, rest))
+        return replace(self, roles=(*others, before, warp, *([rest] if rest.num_warps else ())))
 
     def asking(self) -> WarpSchedule:
         """Return the schedule whose first idle warp asks for work tiles, beside its neighbours."""

@@ -12,7 +12,7 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.combine_spec import rounds_of_loads
 
-START, FENCE, TILE, KEY = 4000.0, 500.0, 900.0, 2.0
+START, FENCE, TILE, KEY, PAGE_KEY = 4000.0, 500.0, 900.0, 2.0, 3.0
 
 
 class Linear(Steps):
@@ -22,8 +22,10 @@ class Linear(Steps):
 
     def launches(
         self, keys: int, splits: int, where: str = "workspace",
-        rows: tuple[int, int, int] = (1, 4, 1),
+        rows: tuple[int, int, int] = (1, 4, 1), page: int = 0,
     ) -> list[list[float]]:  # fmt: skip
+        if page:
+            return [[START + TILE + PAGE_KEY * keys]]
         self.asked.append((keys, splits, where, rows))
         one = START + TILE + KEY * keys / splits
         many = rows[0] * rows[1]
@@ -75,6 +77,14 @@ def test_a_query_tile_of_two_rounds_has_the_same_rows_with_and_without_rope_colu
         config = FA4Config.for_attention(DType.BF16, depth, group=4, ov_depth=ov_depth, num_qo=1)
         assert config.fuse_gqa
     assert TWICE == 4 * 4
+
+
+def test_one_kind_says_how_soon_boxes_follow_one_another() -> None:
+    """Of 192/128 a page of 16 keys has five: two of V, three of K."""
+    record, _ = record_of(Kind("1q", "bf16", 192, 128, decodes=True))
+    assert record["box"] == pytest.approx([PAGE_KEY * 16 / 5])
+    for dims in ((128, 128), (64, 64)):
+        assert "box" not in record_of(Kind("1q", "bf16", *dims, decodes=True))[0]
 
 
 def test_pairs_put_splits_together_in_a_workspace_only() -> None:

@@ -71,7 +71,7 @@ FEATURES = {
     "rows of their own": Feature(("output.row_store.store_columns",), Variant(ragged_q=True)),
     "values of others": Feature(("device.memory.clean.zero_rows",), Variant(used_k=True)),
     "pages": Feature(
-        ("operands.paging.page_of_key", "operands.paging.place_in_cache"),
+        ("operands.paging.entry_of_key", "operands.paging.place_in_cache"),
         Variant(used_k=True, page_size=64),
     ),
     "split keys": Feature(

@@ -15,6 +15,7 @@ SCALED = Depth512MBarsLayout(4, num_scale_bufs=2)
 PERSISTENT = Depth512MBarsLayout(4, persistent=True)
 BOTH = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2)
 DYNAMIC = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2, dynamic=True)
+APART = replace(DYNAMIC, values_apart=True)
 ROWS = Depth512MBarsLayout(4, persistent=True, writes_rows=True, correction_writes=True)
 PARTS = Depth512MBarsLayout(4, persistent=True, writes_rows=True)
 CTAS = 2
@@ -54,7 +55,9 @@ def test_sizes(mbars: Depth512MBarsLayout, fixed: int, high: int, ring: int, siz
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
-@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC, ROWS, PARTS])
+@pytest.mark.parametrize(
+    "mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC, APART, ROWS, PARTS]
+)
 def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
@@ -83,8 +86,9 @@ def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> Non
         counted[mbars.stored(0)] += softmax
     if mbars.dynamic:
         counted[mbars.answers.producer(mbars.answer_offset).commit()] += 1
-        roles = DEPTH512_SCHEDULE.asking().roles
-        warps = sum(role.num_warps for role in roles if not role.is_idle)
+        apart = mbars.values_apart
+        schedule = DEPTH512_SCHEDULE.with_single_warps(asks=True, loads_apart=apart)
+        warps = sum(role.num_warps for role in schedule.roles if not role.is_idle)
         counted[mbars.answers.consumer(mbars.answer_offset).release()] += warps + 1
     assert dict(counted) == dict(enumerate(mbars.counts()))
 

@@ -147,6 +147,9 @@ CHUNK = Problem(
             {"features": Features(used_k=True, score_mod=ScoreMod("cap", "digest"), sink=True)},
             1, 4, WORKSPACE,
         ),
+        # Boxes of pages of 16 come no sooner than they are asked for: two Q tiles read them once.
+        ({"features": Features(used_k=True, page_size=16, ragged_q=True)}, 2, 9, WORKSPACE),
+        ({"features": Features(used_k=True, page_size=32, ragged_q=True)}, 1, 4, WORKSPACE),
     ],
 )  # fmt: skip
 def test_chunks_of_prompts_over_a_cache_are_split(

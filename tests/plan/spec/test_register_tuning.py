@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, SlidingWindowMask
@@ -236,8 +237,10 @@ def test_tiles_are_small_where_scores_change() -> None:
 
 def test_only_plain_kernels_have_other_registers() -> None:
     split = RoleRegisters(200, 88, 24)
+    config = FA4Config.for_attention(DType.BF16, 128)
+    config = replace(config, tuning=replace(config.tuning, registers=split))
     for variant in (Variant(), Variant(CAUSAL, return_lse=True), Variant(SlidingWindowMask(9, 0))):
-        assert attention_schedule(variant, split) is two_group_schedule(split)
+        assert attention_schedule(config, variant) is two_group_schedule(split)
     for variant in (
         Variant(ragged_q=True),
         Variant(score_mod=ONE),
@@ -245,12 +248,13 @@ def test_only_plain_kernels_have_other_registers() -> None:
         Variant(CAUSAL | SlidingWindowMask(9, 0)),
         Variant(scheduler=PERSISTENT),
     ):
-        assert attention_schedule(variant, split) is ATTENTION_SCHEDULE
+        assert attention_schedule(config, variant) is ATTENTION_SCHEDULE
 
 
 def test_page_lookups_get_registers() -> None:
-    assert attention_schedule(Variant(), RoleRegisters()) is ATTENTION_SCHEDULE
-    paged = attention_schedule(Variant(used_k=True, page_size=16), RoleRegisters())
+    paged = KernelSpec.for_attention(
+        DType.BF16, 128, variant=Variant(used_k=True, page_size=16)
+    ).schedule
     assert paged.register_sum == ATTENTION_SCHEDULE.register_sum
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
 

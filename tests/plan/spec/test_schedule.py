@@ -9,7 +9,9 @@ from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM
 from fa4_cute.plan.spec.schedule import (
     ATTENTION_SCHEDULE,
     DEPTH512_SCHEDULE,
+    SCHEDULER,
     SM90_FEW_ROWS_SCHEDULES,
+    VALUES,
     WarpRole,
     WarpSchedule,
     two_group_schedule,
@@ -60,6 +62,24 @@ def test_an_idle_warp_asks_for_work_tiles(schedule: WarpSchedule, warp: int) -> 
     assert asking.role_of(warp + 1).is_idle
     for name in ("num_threads", "launch_registers", "register_sum"):
         assert getattr(asking, name) == getattr(schedule, name)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "warp"), [(ATTENTION_SCHEDULE, 14), (DEPTH512_SCHEDULE, 10)]
+)
+def test_idle_warps_load_values_and_ask(schedule: WarpSchedule, warp: int) -> None:
+    apart = schedule.with_single_warps(asks=False, loads_apart=True)
+    assert apart == schedule.apart()
+    assert apart[VALUES].warps == range(warp, warp + 1)
+    assert apart[VALUES].registers == apart["load"].registers
+    assert apart.role_of(warp + 1).is_idle
+    both = schedule.with_single_warps(asks=True, loads_apart=True)
+    names = ["mma", "load", SCHEDULER, VALUES]
+    assert [role.name for role in both.groups[-1]] == names
+    assert not any(role.is_idle for role in both.roles), "no warp is left"
+    assert both.num_warps == schedule.num_warps
+    assert both.register_sum == apart.register_sum == schedule.register_sum
+    assert schedule.with_single_warps(asks=False, loads_apart=False) is schedule
 
 
 def test_direction_of_setmaxnreg() -> None:
