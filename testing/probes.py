@@ -117,6 +117,8 @@ TWO: Final = {"num_qo": 2}
 PAIR: Final = {"pair_cta": True}
 FP16: Final = {"dtype": torch.float16}
 MLA: Final = {"head_dim_v": 128}
+WIDE_TILE: Final = {"head_dim_v": 64}
+"""192 keys to a tile, of which half are read twice; P stays in its own columns."""
 WIDE: Final = {"window": (127, 0)}
 SHARP: Final = 1.0
 """A scale that lets the running maximum grow, so that O is rescaled."""
@@ -189,8 +191,10 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-three": probe("causal", 72, *DENSE, heads=3, **TWO),
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-persistent-128": probe("persistent ragged causal", 128, ENDS, **TWO),
-    "2q-lead": probe("persistent ragged rope window", 128, LED, **WIDE, **TWO),
-    "2q-lead-plain": probe("persistent window", 128, ROUNDS, FEW, ONE_EACH, heads=4, **WIDE, **TWO),
+    "2q-lead": probe("persistent ragged rope window", 128, LED, kv_heads=2, **WIDE, **TWO),
+    "2q-lead-plain": probe(
+        "persistent window", 128, ROUNDS, FEW, ONE_EACH, heads=4, kv_heads=4, **WIDE, **TWO
+    ),
     "2q-splits": probe("plain", 64, PARTS, Call(((3, 200),)), num_splits=34, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
@@ -202,9 +206,14 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
     "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, STAGED, TURNS, **TWO),
     "2q-fp8-heads": probe("fp8 persistent", 64, ROUNDS, TWICE, heads=4, **TWO),
+    "2q-wide-tile": probe("ragged page64", 128, PAGED, SOME, **WIDE_TILE, **TWO),
+    "2q-wide-tile-persistent": probe(
+        "fp8 persistent ragged", 128, MANY, SOME, **WIDE_TILE, **TWO
+    ),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
+    "1q-wide-tile": probe("ragged causal sink", 128, NARROW, SOME, **WIDE_TILE, **ONE),
     "1q-rope": probe("rope causal", 128, *LONG, **ONE),
     "1q-rope-fused": probe("rope causal", 64, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),

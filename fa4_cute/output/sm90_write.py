@@ -5,7 +5,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import epilogue, fragment
-from ..device.memory.tma import close_stores, finish_stores, wait_for_sources
+from ..device.memory.tma import close_stores, finish_sources, wait_for_sources
 from ..device.sync import barriers
 from ..plan.barriers.named import CONSUMER
 from ..plan.facts.hardware import OUTPUT_SWIZZLE, UNIT_BYTES, WARP_GROUP_THREADS, WARPS_PER_GROUP
@@ -70,7 +70,7 @@ def write_through_memory(
         if cutlass.const_expr(ctx.spec.config.o_apart):
             close_stores()
         else:
-            finish_stores()
+            finish_sources()
 
 
 def write_rows(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:

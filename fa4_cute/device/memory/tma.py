@@ -75,12 +75,6 @@ def store_box(tensor_map: Int64, coordinates: Coordinates, source: Int32) -> Non
     )
 
 
-def finish_stores() -> None:
-    """Close the calling lanes' bulk group and wait until it has been written."""
-    close_stores()
-    cute.arch.cp_async_bulk_wait_group(0)
-
-
 def finish_sources() -> None:
     """Close the calling lanes' bulk group and wait until its shared memory has been read.
 

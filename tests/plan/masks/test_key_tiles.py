@@ -14,6 +14,7 @@ from fa4_cute.plan.masks.masks import (
     NULL,
     ChunkedMask,
     DenseBiasMask,
+    Interval,
     Mask,
     SlidingWindowMask,
     Term,
@@ -223,6 +224,12 @@ def test_two_windows_leave_a_gap() -> None:
     first, last = ChunkedMask(100) & SlidingWindowMask(None, 0), SlidingWindowMask(1, 0)
     tile_map = KeyTileMap.of(terms(first | last), Rows(99, 101, 120), 10)
     assert visited(tile_map) == list(range(11))
+
+
+def test_start_and_end_are_those_of_the_first_and_of_the_last_range() -> None:
+    tile_map = KeyTileMap((Interval(1, 3), Interval(3, 3), Interval(5, 8)))
+    assert visited(tile_map) == [1, 2, 5, 6, 7]
+    assert (tile_map.start, tile_map.end) == (1, 8)
 
 
 def test_rows_before_every_key_visit_no_tile_instead_of_fewer() -> None:
