@@ -180,7 +180,7 @@ CHUNKS: Final[tuple[ChunkRow, ...]] = (
     ChunkRow("pair", 1, 256, 256,
              Costs(0, 12468, 11844), Costs(3780, 8595, 11696), (3635, 2737)),
     ChunkRow("pair", 1, 512, 512,
-             Costs(0, 9472, 16385), Costs(3815, 7036, 16384), (4332, 2871)),
+             Costs(0, 9478, 16375), Costs(3593, 7451, 16374), (4332, 2663)),
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("1q", 2, 64, 64,
