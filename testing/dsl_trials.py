@@ -80,7 +80,6 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "memory.tma.prefetch_map": lambda a, b, f, g, p: tma.prefetch_map(p),
     "memory.tma.close_stores": lambda a, b, f, g, p: tma.close_stores(),
     "memory.tma.wait_for_sources": lambda a, b, f, g, p: tma.wait_for_sources(),
-    "memory.tma.finish_sources": lambda a, b, f, g, p: tma.finish_sources(),
     "memory.tmem.alloc": lambda a, b, f, g, p: tmem.alloc(a, 512),
     "memory.tmem.dealloc": lambda a, b, f, g, p: tmem.dealloc(a, 512, 2),
     "memory.tmem.wait_stores": lambda a, b, f, g, p: tmem.wait_stores(),

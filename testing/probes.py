@@ -226,6 +226,10 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-stream-k": probe(
         "stream_k ragged page64 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2
     ),
+    "1q-stream-k-page": probe(
+        "stream_k ragged page16 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2
+    ),
+    "1q-stream-k-fp8": probe("fp8 stream_k ragged page16", 128, Call(CUT), heads=4, kv_heads=2),
     "1q-stream-k-dense": probe(
         "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),))
     ),
@@ -249,6 +253,7 @@ PROBES: Final[dict[str, Probe]] = {
     "d256-stream-k": probe(
         "stream_k ragged page64 causal sink", 256, Call(CUT), CROWD, heads=4, kv_heads=2
     ),
+    "d256-stream-k-page": probe("stream_k ragged page16 causal", 256, Call(CUT)),
     "d256-stream-k-dense": probe(
         "stream_k causal", 256, Call(((200, 2300),) * 2, scale=SHARP), heads=1
     ),
@@ -257,6 +262,7 @@ PROBES: Final[dict[str, Probe]] = {
     "d512-fp8": probe("fp8 ragged", 512, NARROW),
     "d512-tokens": probe("tokens", 512, *DENSE),
     "d512-stream-k": probe("stream_k ragged causal", 512, Call(CUT)),
+    "d512-stream-k-fp8": probe("fp8 stream_k ragged page16", 512, Call(CUT)),
     "d512-rounds": probe("persistent", 512, ROUNDS),
     "d512-persistent": probe("persistent ragged sink", 512, NARROW, SOME),
 }

@@ -60,10 +60,9 @@ class FA4Config(FA4TileConfig):
         """Whether V has a load warp of its own: where a tile is many boxes.
 
         In one ring, of three slots or more, at most two of the other warp's lie between two of a
-        warp's, so that neither can be a round ahead. With stream-K each warp with a role is told
-        its stretch, and a warp more would have to be.
+        warp's, so that neither can be a round ahead.
         """
-        return self.has_small_pages and not self.streams_keys
+        return self.may_load_apart
 
     @property
     def smem_used(self) -> int:
@@ -184,7 +183,8 @@ class FA4Config(FA4TileConfig):
         rope_dtype: DType = DType.INVALID,
         pair_cta: bool = False,
     ) -> FA4Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle.
+        """Return the configuration of one K/V head, with the dtype's own swizzle, or a wider one
+        over small pages.
 
         The number of heads is a launch value; nothing in the plan depends on it. ``ov_depth`` of 0
         is ``depth``. Where Q and K are wider than V, the columns beyond are rope columns, of the
@@ -194,7 +194,7 @@ class FA4Config(FA4TileConfig):
         is_mla = align_up(depth, unit) > align_up(ov_depth or depth, unit)
         if is_mla and not rope_dtype.is_valid:
             rope_dtype = qkv_dtype
-        return cls(
+        config = cls(
             num_q_heads=group,
             group=group,
             qk_depth=depth,
@@ -207,4 +207,6 @@ class FA4Config(FA4TileConfig):
             page_size=page_size,
             bn_cap=bn_cap,
             qkv_dtype=qkv_dtype,
-        ).tuned()
+        )
+        swizzle = config.widest_swizzle(depth, config.ov_depth)
+        return replace(config, swizzle_mode=swizzle).tuned()

@@ -20,7 +20,7 @@ when they divide the rows of one CTA, not of the pair; P of head dim 256 stays i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -293,7 +293,7 @@ class Depth512Config(OperandConfig):
         tile ends. If there were more than the ring has, a warp could be a round ahead of the other.
         """
         most = 2 * max(self.num_qk_stages, NUM_PV_STAGES * self.num_o_blocks)
-        return self.has_small_pages and most < num_kv_stages and not self.streams_keys
+        return self.may_load_apart and most < num_kv_stages
 
     @cached_property
     def misc_mbars(self) -> Depth512MBarsLayout:
@@ -332,6 +332,10 @@ class Depth512Config(OperandConfig):
     def for_attention(
         cls, qkv_dtype: DType, depth: int, *, group: int = 1, page_size: int = 0
     ) -> Depth512Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle."""
-        swizzle = qkv_dtype.default_swizzle
-        return cls(group, group, depth, swizzle, page_size=page_size, qkv_dtype=qkv_dtype)
+        """Return the configuration of one K/V head: of the dtype's own swizzle, or a wider one
+        over small pages if its chunks are no wider than the stages of P (``depth512_limits``)."""
+        own = qkv_dtype.default_swizzle
+        config = cls(group, group, depth, own, page_size=page_size, qkv_dtype=qkv_dtype)
+        widest = config.widest_swizzle(depth)
+        fits = widest.bytes // qkv_dtype.size <= config.BK1
+        return replace(config, swizzle_mode=widest) if fits else config

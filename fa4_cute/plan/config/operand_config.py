@@ -109,6 +109,20 @@ class OperandConfig(ABC):
         """Whether a tile is many pages, each a box of its own."""
         return 0 < self.page_size * MANY_PAGES <= self.BN
 
+    @property
+    def may_load_apart(self) -> bool:
+        """Whether a warp of its own for V is worth while: over small pages, with stream-K for fp8
+        operands. Steps of 16-bit ones are bound by memory, and their warps have no register left.
+        """
+        return self.has_small_pages and not (self.streams_keys and self.qkv_dtype_size > 1)
+
+    def widest_swizzle(self, *depths: int) -> SwizzleMode:
+        """Return the swizzle of operands of these head dims: over small pages the widest that pads
+        none of them, so that fp8 ones of whole 128 columns are half as many boxes."""
+        own, widest = self.qkv_dtype.default_swizzle, SwizzleMode.B128
+        pads = any(depth * self.qkv_dtype_size % widest.bytes for depth in depths)
+        return own if pads or not self.has_small_pages else widest
+
     def BM_eff(self) -> int:
         """Sequence positions per CTA."""
         return self.BM // self.group if self.fuse_gqa else self.BM

@@ -185,7 +185,6 @@ def _schedule_of(config: Depth512Config) -> WarpSchedule:
 
     With fewer, biases that differ between terms spilled in them.
     """
-    if config.streams_keys:
-        return DEPTH512_STREAMED_SCHEDULE
+    schedule = DEPTH512_STREAMED_SCHEDULE if config.streams_keys else DEPTH512_SCHEDULE
     apart = config.loads_values_apart
-    return DEPTH512_SCHEDULE.with_single_warps(asks=config.dynamic, loads_apart=apart)
+    return schedule.with_single_warps(asks=config.dynamic, loads_apart=apart)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import MAX_MBARRIERS, SMEM_CAPACITY, TMEM_COLUMNS, SwizzleMode
 from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
@@ -173,3 +174,26 @@ def test_describe_states_the_deciding_numbers() -> None:
 def test_the_swizzle_of_the_dtype_is_the_default_choice() -> None:
     assert FA4Config.for_attention(DType.FP8_E4M3, 128).swizzle_mode is SwizzleMode.B64
     assert FA4Config.for_attention(DType.FP16, 128).swizzle_mode is SwizzleMode.B128
+
+
+@pytest.mark.parametrize(
+    ("config", "swizzle"),
+    [
+        (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=16), SwizzleMode.B128),
+        (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=32), SwizzleMode.B128),
+        (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=64), SwizzleMode.B64),
+        (FA4Config.for_attention(DType.FP8_E4M3, 128), SwizzleMode.B64),
+        (FA4Config.for_attention(DType.FP8_E4M3, 64, page_size=16), SwizzleMode.B64),
+        (FA4Config.for_attention(DType.FP8_E4M3, 96, page_size=16), SwizzleMode.B64),
+        # Rope columns are half a chunk of 128.
+        (FA4Config.for_attention(DType.FP8_E4M3, 192, ov_depth=128, page_size=16), SwizzleMode.B64),
+        (FA4Config.for_attention(DType.BF16, 64, page_size=16), SwizzleMode.B128),
+        (Depth512Config.for_attention(DType.FP8_E4M3, 512, page_size=16), SwizzleMode.B128),
+        # The stages of P have 64 keys.
+        (Depth512Config.for_attention(DType.FP8_E4M3, 256, page_size=16), SwizzleMode.B64),
+    ],
+)
+def test_fp8_operands_over_small_pages_have_chunks_of_128_columns(
+    config: FA4Config | Depth512Config, swizzle: SwizzleMode
+) -> None:
+    assert config.swizzle_mode is swizzle

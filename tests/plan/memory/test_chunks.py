@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,10 +31,9 @@ def test_boxes_in_a_row_are_a_share_of_the_tile_and_few_copies(
     assert all(n * chunks > copies for n in larger)
 
 
-def test_all_pages_of_16_of_a_key_tile_are_copied_in_a_row() -> None:
-    """Where one warp copies those of K and of V: with stream-K."""
-    config = FA4Config.for_attention(DType.BF16, 128, page_size=16)
-    config = replace(config, streams_keys=True)
+def test_sixteen_copies_of_one_warp_are_in_a_row() -> None:
+    """All of those of a key tile over pages of 32 or more, and of pages of 16, were there any."""
+    config = FA4Config.for_attention(DType.BF16, 128)
     for chunks in (depth_chunks(config, 0), value_chunks(config)):
         boxes = config.BN // 16
         assert chunks.boxes_in_a_row(boxes, copies_in_a_row(config)) == boxes
@@ -55,12 +52,15 @@ def test_two_load_warps_copy_half_as_many_in_a_row() -> None:
         (FA4Config.for_attention(DType.BF16, 128), 2 + 2),
         (FA4Config.for_attention(DType.BF16, 128, page_size=64), 2 * (2 + 2)),
         (FA4Config.for_attention(DType.BF16, 128, page_size=16), 8 * (2 + 2)),
-        (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=16), 8 * (2 + 2)),
+        # Of fp8 small pages have chunks of 128 columns.
+        (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=64), 2 * (2 + 2)),
+        (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=16), 8 * (1 + 1)),
         (FA4Config.for_attention(DType.BF16, 192, ov_depth=128, page_size=16), 8 * (3 + 2)),
         # A CTA of a pair has half of the keys of K, and half of the columns of V.
         (Depth512Config.for_attention(DType.BF16, 256), 4 + 2 * 2),
         (Depth512Config.for_attention(DType.BF16, 256, page_size=16), 4 * 4 + 8 * 2),
         (Depth512Config.for_attention(DType.BF16, 512, page_size=16), 8 * 8 + 16 * 4),
+        (Depth512Config.for_attention(DType.FP8_E4M3, 512, page_size=16), 8 * 4 + 16 * 2),
     ],
 )
 def test_boxes_of_a_tile(config: FA4Config | Depth512Config, boxes: int) -> None:

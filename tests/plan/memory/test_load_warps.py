@@ -12,6 +12,7 @@ from itertools import product
 
 import pytest
 
+from fa4_cute.plan.barriers.answers import MAX_WARPS
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
@@ -109,11 +110,14 @@ def test_values_have_a_load_warp_where_a_tile_is_many_pages(
     assert config.loads_values_apart is apart
 
 
-def test_with_stream_k_one_warp_loads_all() -> None:
-    variant = Variant(used_k=True, page_size=16, scheduler=Scheduler.STREAM_K)
+@pytest.mark.parametrize(("dtype", "page"), [(FP8, 16), (FP8, 128), (BF16, 16)])
+def test_with_stream_k_fp8_operands_have_it(dtype: DType, page: int) -> None:
+    variant = Variant(used_k=True, page_size=page, scheduler=Scheduler.STREAM_K)
     for spec in (
-        KernelSpec.for_attention(BF16, 128, num_qo=1, variant=variant),
-        Depth512Spec.for_attention(BF16, 256, variant=variant),
+        KernelSpec.for_attention(dtype, 128, num_qo=1, variant=variant),
+        Depth512Spec.for_attention(dtype, 512, variant=variant),
     ):
-        assert not spec.loads_values_apart
-        assert "values" not in {role.name for role in spec.schedule.roles}
+        apart = (dtype, page) == (FP8, 16)
+        assert spec.loads_values_apart is apart
+        assert ("values" in {role.name for role in spec.schedule.roles}) is apart
+        assert spec.schedule.num_warps <= MAX_WARPS, "each warp is told where it is in the line"
