@@ -93,6 +93,8 @@ class Depth512Spec(CommonSpec):
             streams_keys=variant.streams_keys,
             p_in_memory=keeps_p_in_memory(variant),
             writes_rows=may_write_rows(variant),
+            # Scales of keys leave no registers for wider chunks.
+            swizzle_mode=dtype.default_swizzle if variant.token_scales else config.swizzle_mode,
         )
         refuse(unsupported_reason(config))
         schedule = _schedule_of(config)
