@@ -290,8 +290,8 @@ class Depth512Config(OperandConfig):
         """Whether it has with so many slots.
 
         Between two of a warp's there are those of two tiles of the other operand, where a query
-        tile ends. If there were more than the ring has, a warp could be a round ahead of the other. With
-        scales of keys a warp has no register left.
+        tile ends. If there were more than the ring has, a warp could be a round ahead of the other.
+        With scales of keys no register is left.
         """
         most = 2 * max(self.num_qk_stages, NUM_PV_STAGES * self.num_o_blocks)
         spare = most < num_kv_stages and not self.scale_dtype.is_valid
