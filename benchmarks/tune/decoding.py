@@ -11,7 +11,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.memory.chunks import boxes_of_tile
 from fa4_cute.plan.spec.combine_spec import ABREAST, FIRST
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Variant
+from fa4_cute.plan.spec.variant import PAGE_SIZES, Variant
 
 if TYPE_CHECKING:
     from benchmarks.tune.costs import Kind
@@ -32,7 +32,7 @@ GROUP: Final = 4
 """Query heads, which are rows of one query tile."""
 TWICE: Final = 16
 """Rows of a query tile that the last CTA puts together in two rounds."""
-SMALL_PAGE: Final = 16
+SMALL_PAGE: Final = min(PAGE_SIZES)
 BOXED: Final = "1q bf16 192/128, decoding"
 """The kind whose boxes are the limit over such pages: of five a page, and one Q tile."""
 PROMPT: Final = (512, 16)

@@ -1,5 +1,6 @@
 """Loads that both kernels issue: where a CTA's slice of Q, K and V lies, and the boxes it takes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cutlass import Int32
@@ -8,6 +9,7 @@ from ..pipelines import LoadPlace
 from ..plan.memory.chunks import depth_chunks, value_chunks
 from ..tma import CtaSlice, load_key_chunks
 from ..work.context import AttentionContext
+from ..work.persistent import wait_until_stored
 from .paging import load_boxes
 
 
@@ -17,6 +19,13 @@ class Share:
 
     keys: bool = True
     values: bool = True
+
+
+def wait_for_ring_memory(ctx: AttentionContext, chains: Sequence[int]) -> None:
+    """Wait, in a persistent CTA, until slots may be filled again: O of ``chains`` may be staged
+    there."""
+    if ctx.spec.layout_o_exceeds_q and not ctx.spec.writes_rows:
+        wait_until_stored(ctx, chains)
 
 
 def place_of_query(ctx: AttentionContext, tile: int = 0) -> tuple[Int32, Int32, Int32]:

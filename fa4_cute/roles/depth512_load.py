@@ -18,7 +18,14 @@ from functools import partial
 import cutlass
 from cutlass import Int32, cute
 
-from ..operands.loads import Share, key_slice, load_slice, place_of_query, value_slice
+from ..operands.loads import (
+    Share,
+    key_slice,
+    load_slice,
+    place_of_query,
+    value_slice,
+    wait_for_ring_memory,
+)
 from ..operands.paging import TilePages
 from ..operands.token_scales import fill_scale_buffer
 from ..pipelines import LoadPlace, RingState, TMAProducerPipeline
@@ -69,21 +76,13 @@ class Depth512Loader:
         """Fill what a query tile begins with: the slots of the first K, and Q."""
         spec = self.ctx.spec
         if not self.share.keys:
-            self.wait_for_ring_memory()
+            wait_for_ring_memory(self.ctx, (ONLY_CHAIN,))
             return self.past(state, spec.config.num_qk_stages)
         if spec.writes_rows:
             return self.first_keys_early(state)
-        return self.first_keys_again(state) if self.is_persistent else self.first_keys(state)
-
-    @property
-    def is_persistent(self) -> bool:
-        """Whether the CTA has used its memory before."""
-        return self.ctx.spec.variant.is_persistent
-
-    def wait_for_ring_memory(self) -> None:
-        """Wait, in a persistent CTA, until slots may be filled again: O may be staged there."""
-        if self.ctx.spec.layout_o_exceeds_q and not self.ctx.spec.writes_rows:
-            wait_until_stored(self.ctx, (ONLY_CHAIN,))
+        if spec.variant.is_persistent:
+            return self.first_keys_again(state)
+        return self.first_keys(state)
 
     def keys(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of K of ``tile``."""
@@ -118,7 +117,7 @@ class Depth512Loader:
         """
         ctx, first = self.ctx, state
         qk_stages = range(ctx.spec.config.num_qk_stages)
-        self.wait_for_ring_memory()
+        wait_for_ring_memory(ctx, (ONLY_CHAIN,))
         for qk_stage in qk_stages:
             self.ring.acquire(state)
             place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
@@ -152,7 +151,7 @@ class Depth512Loader:
         """Fill the slots of V of ``tile``: per o block, its key blocks."""
         config = self.ctx.spec.config
         if not self.share.values:
-            return self.past(state, config.num_o_blocks * config.num_pv_stages)
+            return self.past(state, config.value_slots)
         for o_block in range(config.num_o_blocks):
             for key_block in range(config.num_pv_stages):
                 self.ring.acquire(state)

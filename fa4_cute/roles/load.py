@@ -16,7 +16,14 @@ from functools import partial
 import cutlass
 from cutlass import Int32, cute
 
-from ..operands.loads import Share, key_slice, load_slice, place_of_query, value_slice
+from ..operands.loads import (
+    Share,
+    key_slice,
+    load_slice,
+    place_of_query,
+    value_slice,
+    wait_for_ring_memory,
+)
 from ..operands.paging import TilePages
 from ..operands.token_scales import extra_bytes, fill_scale_buffer, load_key_scales
 from ..pipelines import (
@@ -172,12 +179,6 @@ def slot_after_scores(
     return state
 
 
-def wait_for_ring_memory(ctx: KernelContext) -> None:
-    """Wait, in a persistent CTA, until slots may be filled again: O may be staged there."""
-    if ctx.spec.layout_o_exceeds_q and not ctx.spec.writes_rows:
-        wait_until_stored(ctx, range(NUM_CHAINS))
-
-
 def load_first_tiles_again(
     ctx: KernelContext, ring: TMAProducerPipeline, state: RingState
 ) -> None:
@@ -187,7 +188,7 @@ def load_first_tiles_again(
     over Q.
     """
     qk_stages = range(ctx.spec.config.num_qk_stages)
-    wait_for_ring_memory(ctx)
+    wait_for_ring_memory(ctx, range(NUM_CHAINS))
     for qk_stage in qk_stages:
         ring.acquire(state, qk_stage)
         place = expect_keys(ctx, ring, state, qk_stage, query_stage_bytes(ctx.spec.config))
@@ -222,7 +223,7 @@ def load_start(
     """Load what a query tile begins with: K slot 0 and Q, where they are of this warp's ``share``.
     """
     if not share.keys:
-        wait_for_ring_memory(ctx)
+        wait_for_ring_memory(ctx, range(NUM_CHAINS))
     elif ctx.spec.variant.is_persistent:
         load_first_tiles_again(ctx, ring, state)
     else:

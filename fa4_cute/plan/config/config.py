@@ -56,15 +56,6 @@ class FA4Config(FA4TileConfig):
         return self.kv_budget.num_qk_stages
 
     @property
-    def loads_values_apart(self) -> bool:
-        """Whether V has a load warp of its own: where a tile is many boxes.
-
-        In one ring, of three slots or more, at most two of the other warp's lie between two of a
-        warp's, so that neither can be a round ahead.
-        """
-        return self.may_load_apart
-
-    @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch; never below the layout's own size."""
         return self.kv_budget.smem_used
@@ -207,6 +198,6 @@ class FA4Config(FA4TileConfig):
             page_size=page_size,
             bn_cap=bn_cap,
             qkv_dtype=qkv_dtype,
-        )
-        swizzle = config.widest_swizzle(depth, config.ov_depth)
-        return replace(config, swizzle_mode=swizzle).tuned()
+        ).tuned()
+        widest = config.widest_swizzle(depth, config.ov_depth)
+        return config if widest is config.swizzle_mode else replace(config, swizzle_mode=widest)

@@ -269,9 +269,14 @@ class Depth512Config(OperandConfig):
         return self.k_rows_per_cta() * self.BK0 * self.qkv_dtype_size
 
     @property
+    def value_slots(self) -> int:
+        """Ring slots that V of one key tile passes through."""
+        return NUM_PV_STAGES * self.num_o_blocks
+
+    @property
     def slots_per_tile(self) -> int:
         """Ring slots one key tile passes through."""
-        return self.num_qk_stages + NUM_PV_STAGES * self.num_o_blocks
+        return self.num_qk_stages + self.value_slots
 
     @property
     def num_kv_stages(self) -> int:
@@ -283,19 +288,18 @@ class Depth512Config(OperandConfig):
 
     @property
     def loads_values_apart(self) -> bool:
-        """Whether V has a load warp of its own: as in the other kernel."""
+        """Whether V has a load warp of its own, where the ring has slots enough for two."""
         return self._loads_apart(self.num_kv_stages)
 
     def _loads_apart(self, num_kv_stages: int) -> bool:
         """Whether it has with so many slots.
 
         Between two of a warp's there are those of two tiles of the other operand, where a query
-        tile ends. If there were more than the ring has, a warp could be a round ahead of the other.
-        With scales of keys no register is left.
+        tile ends: fewer than the ring has. With scales of keys no register is left.
         """
-        most = 2 * max(self.num_qk_stages, NUM_PV_STAGES * self.num_o_blocks)
+        most = 2 * max(self.num_qk_stages, self.value_slots)
         spare = most < num_kv_stages and not self.scale_dtype.is_valid
-        return self.may_load_apart and spare
+        return super().loads_values_apart and spare
 
     @cached_property
     def misc_mbars(self) -> Depth512MBarsLayout:

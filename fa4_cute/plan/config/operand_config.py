@@ -29,6 +29,11 @@ class OperandConfig(ABC):
         """Bytes that tell a CTA its stretch with stream-K."""
         return STRETCH_BYTES if self.streams_keys else 0
 
+    @property
+    def num_own_scale_bufs(self) -> int:
+        """Buffers of key scales with barriers of their own: none where a kernel has no such."""
+        return 0
+
     def refuse_values(self, **positive: int) -> None:
         """Refuse values that describe no problem at all.
 
@@ -110,9 +115,12 @@ class OperandConfig(ABC):
         return 0 < self.page_size * MANY_PAGES <= self.BN
 
     @property
-    def may_load_apart(self) -> bool:
-        """Whether a warp of its own for V is worth while: over small pages, with stream-K for fp8
-        operands. Steps of 16-bit ones are bound by memory, and their warps have no register left.
+    def loads_values_apart(self) -> bool:
+        """Whether V has a load warp of its own: over small pages, with stream-K for fp8 operands.
+
+        Steps of 16-bit ones are bound by memory, and their warps have no register left. Neither of
+        the two warps may be a round of a shared ring ahead of the other, or parities repeat. Where
+        K and V alternate at most two slots of one lie between two of the other, of three or more.
         """
         return self.has_small_pages and not (self.streams_keys and self.qkv_dtype_size > 1)
 

@@ -139,6 +139,12 @@ class SM90Config(OperandConfig):
         return align_up(self.ov_depth, self.swizzle_elems)
 
     @property
+    def loads_values_apart(self) -> bool:
+        """Over any pages: registers of a box are read 37 cycles late (docs/hopper.md)."""
+        plain = not (self.few_rows or self.transposes_values)
+        return plain and self.page_size > 0 and not self.streams_keys
+
+    @property
     def transposes_values(self) -> bool:
         """Whether V is transposed in shared memory before it is multiplied: fp8 operands.
 
@@ -181,11 +187,6 @@ class SM90Config(OperandConfig):
     def v_cols_per_cta(self) -> int:
         """V columns in this CTA's shared memory."""
         return self.padded_ov_depth
-
-    @property
-    def num_own_scale_bufs(self) -> int:
-        """Buffers of key scales with barriers of their own: none."""
-        return 0
 
     # Shared memory ---------------------------------------------------------------------------
 
@@ -301,9 +302,10 @@ class SM90Config(OperandConfig):
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""
         raw = f"{self.num_raw_stages} slots of V before it is transposed, "
+        depth = str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
         return "\n".join(
             (
-                f"{self.qkv_dtype.value} head dim {self._depth_text} (padded {self.padded_depth}) "
+                f"{self.qkv_dtype.value} head dim {depth} (padded {self.padded_depth}) "
                 f"Hopper, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
                 f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
@@ -313,10 +315,6 @@ class SM90Config(OperandConfig):
                 f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
-
-    @property
-    def _depth_text(self) -> str:
-        return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
 
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile."""

@@ -341,6 +341,8 @@ def _decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | Non
         # Two Q tiles take part in prompts only, and only a launch puts their splits together.
         taken = predicted_of(PREDICTED if variant.causal else UNMASKED, "2q", *of)
         row = row._replace(kernel="2q", tile=taken.tile, exchange=(), last=None) if taken else None
+    if row is None:
+        return None
     # Tables are of launches without pages, whose boxes are as large as they can be.
     asked_for = BOX_CYCLES * boxes_of_tile(config)
-    return row and row._replace(tile=row.tile.no_sooner_than(asked_for, config.BN))
+    return row._replace(tile=row.tile.no_sooner_than(asked_for, config.BN))

@@ -20,8 +20,9 @@ COPIES_IN_A_ROW: Final = 16
 uniform registers until it begins; in a loop the next one, which writes the same, waits for that.
 Sixteen are those of K of 128 keys over pages of 16, of two chunks. More lengthen the code only."""
 FEW_COPIES: Final = 8
-"""Where K has rope columns besides, whose copies follow, and on Hopper, whose load warp has fewer
-registers: sixteen spill there."""
+"""Where K has rope columns besides, whose copies follow; where V has a load warp of its own, so
+that two such codes share the instruction cache; on Hopper, whose load warp has fewer registers:
+sixteen spill there."""
 FEWEST_COPIES: Final = 4
 """Where the load warp has scales per token or a mask of several terms besides."""
 

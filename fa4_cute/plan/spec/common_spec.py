@@ -157,6 +157,11 @@ class CommonSpec(ABC):
         return self.config.cta_group()
 
     @property
+    def loads_values_apart(self) -> bool:
+        """Whether V has a load warp of its own."""
+        return self.config.loads_values_apart
+
+    @property
     def orders_heads(self) -> bool:
         """Whether the order of query tiles looks at heads: on Blackwell that of plain kernels.
 

@@ -125,11 +125,6 @@ class Depth512Spec(CommonSpec):
         return self.config.correction_writes
 
     @property
-    def loads_values_apart(self) -> bool:
-        """Whether V has a load warp of its own."""
-        return self.config.loads_values_apart
-
-    @property
     def may_stream_keys(self) -> bool:
         """Each CTA of a pair puts the parts of its own rows together."""
         return True

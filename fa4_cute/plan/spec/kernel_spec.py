@@ -242,11 +242,6 @@ class KernelSpec(CommonSpec):
         return config.crosses and shallow and is_plain(variant) and variant.mask == NULL
 
     @property
-    def loads_values_apart(self) -> bool:
-        """Whether V has a load warp of its own."""
-        return self.config.loads_values_apart
-
-    @property
     def drains_rings(self) -> bool:
         """Whether the load role ends with a wait for every slot: the CTA of a pair must not end
         before the other's MMAs, and a persistent one uses all slots again."""

@@ -272,11 +272,6 @@ class SM90Spec(CommonSpec):
         return self.config.BN
 
     @property
-    def loads_values_apart(self) -> bool:
-        """Whether V has a load warp of its own."""
-        return loads_apart(self.config, self.variant)
-
-    @property
     def issue_order(self) -> OneChain:
         """Every consumer takes every key tile."""
         return OneChain()
@@ -290,19 +285,9 @@ def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
         return SM90_TRANSPOSING_SCHEDULE
     else:
         schedule = SM90_SCHEDULES[config.num_consumers]
-    if loads_apart(config, variant):
+    if config.loads_values_apart:
         return schedule.apart()
     return schedule.transposing() if config.transposes_values else schedule
-
-
-def loads_apart(config: SM90Config, variant: Variant) -> bool:
-    """Return whether a warp of its own loads V: over pages one has many boxes to ask for.
-
-    With head dim 256 and pages of 16 those of a key tile are 40, and before the next one a warp
-    waits until a box's registers are read: 37 cycles after it was asked for (docs/hopper.md).
-    """
-    plain = not (config.few_rows or config.transposes_values)
-    return plain and variant.page_size > 0 and not variant.streams_keys
 
 
 def _unsupported_reason(dtype: DType, name: str, depth: int) -> str | None:

@@ -99,8 +99,11 @@ FEW = ("exponentials of 2 warps a sub-partition beside no products",
        "scores of 2 warps a sub-partition beside n256")  # fmt: skip
 """The questions of every run, besides those of 1 warp alone: ptxas takes seconds for each."""
 ALONE = f"1 warps a sub-partition beside {BESIDES[0]}"
-START = 130
-"""Cycles that the machine's start, what steps do not take, is off at most, but for scores."""
+START, BARE_START = 140, 130
+"""Cycles that the machine's start is off at most, but for scores: as the shorter run has it, and
+without what its steps take."""
+BEYOND = {"maxima of 2 warps a sub-partition beside n64, A in registers": 150}
+"""What is known to start further off (docs/timing_probes.md)."""
 
 
 @pytest.mark.slow
@@ -115,7 +118,8 @@ def test_instructions_take_beside_products_what_they_took_on_the_chip(name: str)
     first, last = question.counts
     start, its = (a - (b - a) * first / (last - first) for a, b in ((short, long), said))
     if "scores" not in name:
-        assert start == pytest.approx(its, abs=START)
+        assert short == pytest.approx(said[0], abs=BEYOND.get(name, START))
+        assert start == pytest.approx(its, abs=BARE_START)
 
 
 @pytest.mark.slow

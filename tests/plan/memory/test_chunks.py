@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,9 +33,10 @@ def test_boxes_in_a_row_are_a_share_of_the_tile_and_few_copies(
     assert all(n * chunks > copies for n in larger)
 
 
-def test_sixteen_copies_of_one_warp_are_in_a_row() -> None:
-    """All of those of a key tile over pages of 32 or more, and of pages of 16, were there any."""
-    config = FA4Config.for_attention(DType.BF16, 128)
+def test_all_pages_of_16_of_a_key_tile_are_copied_in_a_row() -> None:
+    """Where one warp copies those of K and of V: with stream-K."""
+    config = FA4Config.for_attention(DType.BF16, 128, page_size=16)
+    config = replace(config, streams_keys=True)
     for chunks in (depth_chunks(config, 0), value_chunks(config)):
         boxes = config.BN // 16
         assert chunks.boxes_in_a_row(boxes, copies_in_a_row(config)) == boxes

@@ -42,8 +42,7 @@ def filled(spec: KernelSpec | Depth512Spec, works: Sequence[int]) -> Iterator[st
     """Yield whose warp fills each position of the ring."""
     for num_tiles in works:
         if isinstance(spec, Depth512Spec):
-            config = spec.config
-            counts = {"S": config.num_qk_stages, "O": config.num_o_blocks * config.num_pv_stages}
+            counts = {"S": spec.config.num_qk_stages, "O": spec.config.value_slots}
             for operand, _ in spec.issue_order(num_tiles):
                 yield from [KEYS if operand == "S" else VALUES] * counts[operand]
         elif spec.issue_order.keys_ahead:
