@@ -289,10 +289,10 @@ class Depth512Config(OperandConfig):
     @property
     def loads_values_apart(self) -> bool:
         """Whether V has a load warp of its own, where the ring has slots enough for two."""
-        return self._loads_apart(self.num_kv_stages)
+        return self.loads_apart_with(self.num_kv_stages)
 
-    def _loads_apart(self, num_kv_stages: int) -> bool:
-        """Whether it has with so many slots.
+    def loads_apart_with(self, num_kv_stages: int) -> bool:
+        """Return whether it has with so many slots.
 
         Between two of a warp's there are those of two tiles of the other operand, where a query
         tile ends: fewer than the ring has. With scales of keys no register is left.
@@ -311,7 +311,7 @@ class Depth512Config(OperandConfig):
         return Depth512MBarsLayout(
             num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic,
             writes_rows=self.writes_rows, correction_writes=self.correction_writes,
-            values_apart=self._loads_apart(num_kv_stages),
+            values_apart=self.loads_apart_with(num_kv_stages),
         )  # fmt: skip
 
     @property

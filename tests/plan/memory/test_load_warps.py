@@ -78,6 +78,14 @@ def test_no_load_warp_is_a_round_ahead(spec: KernelSpec | Depth512Spec) -> None:
         assert not any(is_ahead(list(filled(spec, works)), slots) for works in WORKS)
 
 
+@pytest.mark.parametrize("depth", [256, 512])
+def test_two_warps_have_as_many_slots_as_they_need_and_no_more(depth: int) -> None:
+    spec = Depth512Spec.for_attention(FP8, depth, variant=Variant(used_k=True, page_size=16))
+    for slots in range(2, 16):
+        ahead = any(is_ahead(list(filled(spec, works)), slots) for works in WORKS)
+        assert spec.config.loads_apart_with(slots) is not ahead
+
+
 def test_there_are_plans_of_all_kinds() -> None:
     found = {(type(spec), spec.loads_values_apart, rings(spec) is None) for spec in PLANS}
     assert {(KernelSpec, True, True), (KernelSpec, True, False)} <= found
