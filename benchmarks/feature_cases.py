@@ -13,6 +13,8 @@ SHORT = ((20, 300), (3, 133), (0, 20), (17, 7))
 """Decoding: 3 key tiles of 128, and 2, and 1; an empty sequence."""
 CUT = ((3, 2300), (1, 130), (0, 20), (4, 1000))
 """Query tiles that several CTAs have parts of, by stream-K, and others."""
+STEPS = ((5, 300), (0, 20), (1, 133), (2, 17), (1, 0))
+"""Few rows, of which lanes hold copies: key tiles for both groups, for the first, and none."""
 DENSE = ((140, 300),)
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
 PERSISTENT = ("persistent causal", "persistent ragged page16 window", "persistent split sink")
@@ -49,6 +51,10 @@ CASES = (
     *_cases(128, ("ragged cluster causal sink", "page64 window cluster"), SHORT, num_qo=1),
     *_cases(128, ("ragged last causal sink", "page64 window last"), SHORT, num_qo=1),
     *_cases(128, ("ragged page64 stream_k causal sink", "cache window stream_k"), CUT, num_qo=1),
+    *_cases(128, ("ragged page16 causal sink", "ragged last window"), STEPS),
+    *_cases(64, ("ragged cluster causal sink", "persistent ragged", "softcap cache"), STEPS),
+    *_cases(64, ("ragged page16 stream_k causal sink",), CUT),
+    *_cases(128, ("fp8 ragged page64 stream_k", "tokens ragged page16"), STEPS, dtype=FP8),
     *_cases(128, ("ragged page64 stream_k causal",), CUT, **HOPPER),
     *_cases(256, ("ragged page64 stream_k causal sink",), CUT),
     *_cases(512, ("cache window stream_k",), CUT),

@@ -102,8 +102,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     ),
     "1q-stream-k": (
         # The second CTA has one key tile of the first query tile; the first one three, and four.
-        featured(STREAMED, 128, ((3, 2650), (1, 130), (1, 384), (2, 900)), 1, growth=0.005),
-        featured(STREAMED, 128, ((1, 384), (20, 1000), (0, 20), (9, 7)), 1),
+        featured(
+            STREAMED, 128, ((3, 2650), (1, 130), (1, 384), (2, 900)), 1, num_qo=1, growth=0.005
+        ),
+        featured(STREAMED, 128, ((1, 384), (20, 1000), (0, 20), (9, 7)), 1, num_qo=1),
     ),
     "2q-masks-apart": (
         dense(300, 760, 64, growth=0.016),

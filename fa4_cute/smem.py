@@ -93,6 +93,7 @@ class SM100AttentionSMem(SharedMemory):
                              row maxima in the same places, and row sums behind them
         q_scale_smem         q_scale       BM, or 256 with scales per token
         k_scale_smem         k_scale       num_k_scale_bufs x BN
+        copies_smem          copies        O of copies of rows; over K and V if not persistent
         answer_smem          answer        16 bytes with a dynamic scheduler
         stretch_smem         stretch       17 pairs of words with stream-K
         mbar_base            mbarriers     8 bytes each (FA4MiscMBars)
@@ -132,6 +133,11 @@ class SM100AttentionSMem(SharedMemory):
     def o_chunk_smem(self, chain: int, chunk: int = 0) -> Int32:
         """Chunk ``chunk`` of the staged O of ``chain``: 128 rows x 128 bytes of output dtype."""
         return self.base + self.layout.o_chunk_byte_offset(chain, chunk)
+
+    def copies_smem(self) -> Int32:
+        """What copies of the rows leave of O (``plan.config.copies``), over K and V, now free, if
+        the CTA is not persistent."""
+        return self.base + self.layout.copies_byte_offset
 
     def reduce_scatter_smem(self) -> Int32:
         """What a cluster exchanges (``plan.config.reduce_scatter``), over Q, K and V, now free."""

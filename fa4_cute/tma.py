@@ -53,7 +53,7 @@ def load_query_chunks(
     smem: Int32,
     mbarrier: Int32,
 ) -> None:
-    """Load ``chunks`` of one Q tile to ``smem``.
+    """Load ``chunks`` of one Q tile to ``smem``, each copy of its rows behind the one before.
 
     ``where`` is (first position, head of the map, batch).
     """
@@ -62,7 +62,9 @@ def load_query_chunks(
     group = spec.config.cta_group()
     for i, column in enumerate(chunks.starts):
         coordinates = (column, 0, position, head, batch)
-        tma.load_box(tensor_map, coordinates, smem + i * size, mbarrier, group)
+        for copy in range(spec.row_copies):
+            place = smem + (i * spec.row_copies + copy) * size
+            tma.load_box(tensor_map, coordinates, place, mbarrier, group)
 
 
 @dataclass(frozen=True)

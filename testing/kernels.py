@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from fa4_cute.plan.facts.dtypes import DType
@@ -52,6 +53,15 @@ def two_q(
     """Return a kernel of the 2Q family; ``options`` are those of ``KernelSpec.for_attention``."""
     given = {"group": 2, **(options or {})}
     return KernelSpec.for_attention(dtype, head_dim, variant=Variant(**variant), **given)
+
+
+def few(
+    dtype: DType, head_dim: int, copies: int = 4, options: dict[str, Any] | None = None,
+    **variant: Any,
+) -> KernelSpec:  # fmt: skip
+    """Return a kernel of the 2Q family with one Q tile and copies of its few rows."""
+    spec = two_q(dtype, head_dim, {**ONE_Q, **(options or {})}, **variant)
+    return spec.with_config(replace(spec.config, row_copies=copies))
 
 
 def pair(
@@ -131,6 +141,14 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     ),
     "1q d64 fp8 stream-K ragged sink": two_q(
         FP8, 64, mask=WINDOW, page_size=16, sink=True, return_lse=True, **PAGED, **STREAM_K
+    ),
+    "few d128": few(BF16, 128, mask=CAUSAL, return_lse=True),
+    "few d128 last page64": few(BF16, 128, 2, page_size=64, **PAGED, **LAST),
+    "few d64 fp8 stream-K page16 sink": few(
+        FP8, 64, mask=WINDOW, page_size=16, sink=True, return_lse=True, **PAGED, **STREAM_K
+    ),
+    "few cluster d192/128 page16": few(
+        BF16, 192, options=MLA, page_size=16, used_k=True, **CLUSTER
     ),
     "1q d128 fp8 tokens persistent": two_q(FP8, 128, ONE_Q, mask=CAUSAL, **TOKENS, **PERSISTENT),
     "1q d192/128 rope tokens": two_q(FP8, 192, {**ONE_Q, **ROPE}, mask=CAUSAL, **TOKENS),

@@ -164,6 +164,14 @@ TWICE: Final = Call(((300, 100),) * 2)
 """Two sequences, the second of which has places of its own."""
 CROWD: Final = Call(tuple((1, 40 + 9 * (n % 30)) for n in range(70)))
 """More sequences than a warp has lanes."""
+STEPS: Final = (Call(((1, 700),)), Call(((5, 700),), scale=SHARP, seed=1), Call(((3, 40),)))
+"""So few rows that lanes hold copies of them: each sees some keys of a tile, or none."""
+STEEP_STEP: Final = Call(((5, 901),), scale=40.0)
+"""Maxima of the copies of a row differ by more than an exponent holds."""
+SOME_STEPS: Final = Call(((5, 700), (0, 20), (3, 133), (1, 0), (7, 33), (1, 1), (7, 128), (6, 64)))
+"""The last two have copies all of whose keys are there, and hidden from some rows."""
+PAGED_STEPS: Final = Call(((5, 640), (3, 128), (0, 64), (7, 7), (2, 704)), tight)
+"""More key tiles over pages of 16 than the lanes of a warp hold pages of."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -224,18 +232,35 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
     "1q-stream-k": probe(
-        "stream_k ragged page64 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2
+        "stream_k ragged page64 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2, **ONE
     ),
     "1q-stream-k-page": probe(
-        "stream_k ragged page16 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2
+        "stream_k ragged page16 causal sink", 64, Call(CUT), CROWD, heads=4, kv_heads=2, **ONE
     ),
-    "1q-stream-k-fp8": probe("fp8 stream_k ragged page16", 128, Call(CUT), heads=4, kv_heads=2),
+    "1q-stream-k-fp8": probe(
+        "fp8 stream_k ragged page16", 128, Call(CUT), heads=4, kv_heads=2, **ONE
+    ),
     "1q-stream-k-dense": probe(
-        "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),))
+        "stream_k causal", 64, Call(((3, 2300),) * 2, scale=SHARP), Call(((3, 200),)), **ONE
     ),
     "1q-fp8-persistent-page": probe("fp8 persistent ragged page16", 128, NARROW, STAGED_V, **ONE),
     "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
+    "few": probe("causal", 128, *STEPS, STEEP_STEP, num_splits=1),
+    "few-ragged": probe("ragged causal sink", 64, SOME_STEPS, num_splits=1),
+    "few-wide": probe("", 96, *STEPS, num_splits=1, **FP16),
+    "few-page": probe("ragged page16 causal", 64, PAGED_STEPS, SOME_STEPS, num_splits=1),
+    "few-pages": probe("cache page128", 64, Call(((1, 4500), (1, 4096))), num_splits=1),
+    "few-two": probe("ragged causal page64", 128, Call(((20, 400), (3, 40), (17, 129)))),
+    "few-split": probe("ragged split sink", 96, SOME_STEPS),
+    "few-last": probe("ragged last causal", 128, SOME_STEPS),
+    "few-cluster": probe("ragged cluster causal sink", 128, SOME_STEPS, STEEP_STEP),
+    "few-cluster-dense": probe("cluster", 72, *STEPS, **FP16),
+    "few-stream-k": probe("stream_k ragged page16 causal sink", 64, Call(CUT), heads=4, kv_heads=2),
+    "few-stream-k-fp8": probe("fp8 stream_k ragged page64", 128, Call(CUT), heads=4, kv_heads=2),
+    "few-persistent": probe("persistent ragged causal", 64, SOME_STEPS, CROWD, heads=4),
+    "few-rope": probe("rope causal", 64, *STEPS, num_splits=1),
+    "few-tokens": probe("tokens ragged page64 softcap", 64, PAGED_STEPS, num_splits=1),
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
     "pair-page": probe("ragged page16 function", 128, PAGED, MANY, **PAIR),
     "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, RING, **PAIR),

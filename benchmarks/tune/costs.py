@@ -96,8 +96,8 @@ key tiles cost more, and each scheduler hides another share of them. One Q tile 
 where its softmax loop without a mask is another (``KernelSpec.masks_apart``); how many Q tiles a
 CTA takes is compared by rows of the same launches."""
 DECODING: Final = (
-    *(Kind("1q", dtype, d, v, decodes=True) for dtype in ("bf16", "fp8")
-      for d, v in ((64, 64), (128, 128), (192, 128))),
+    *(Kind(kernel, dtype, d, v, decodes=True) for kernel in ("few", "1q")
+      for dtype in ("bf16", "fp8") for d, v in ((64, 64), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d, decodes=True) for dtype in ("bf16", "fp8") for d in (256, 512)),
 )  # fmt: skip
 SHORT: Final = tuple(

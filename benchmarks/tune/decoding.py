@@ -56,7 +56,10 @@ class Steps:
         from sm100sim.timing.predict.gpu import time_launch
 
         kind, maker = self.kind, self.maker
-        options = (("num_splits", splits), ("split", where))
+        options: tuple[tuple[str, Any], ...] = (("num_splits", splits), ("split", where))
+        if kind.kernel == "1q":
+            # Asked for, one Q tile has each row once, as those of prompts have.
+            options = (*options, ("num_qo", 1))
         column = Column("decoding", "fa4_cute", CUDA12, options=options)
         dims = (kind.depth, kind.ov_depth)
         problem = Problem(

@@ -75,7 +75,8 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
             lengths of the batch. None chooses it where sequences may differ in keys and
             ``num_splits`` and ``num_qo`` are open.
         num_qo: Q tiles per CTA, 1 or 2, for head dimensions up to 192 and on Hopper for all; there
-            2 means as many as a CTA can hold. None chooses by the sizes of the call. The bits of a
+            2 means as many as a CTA can hold. None chooses by the sizes of the call, and for few
+            queries one Q tile with copies of their rows, which divide the keys. The bits of a
             row depend on ``num_qo``, ``num_splits`` and ``split``; if these are given, they do not
             depend on what else is in the batch.
         pair_cta: whether two CTAs, with two Q tiles each, share every MMA. This is for head

@@ -116,6 +116,9 @@ def place_in_cache(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int
 def held_page(ctx: AttentionContext, key: Int32) -> Int32:
     """Return the page of ``key``, which a lane of the warp holds."""
     keys, each = ctx.spec.config.BN, keys_of_lane(ctx)
+    if ctx.first_lane is not None:
+        entry = cute.arch.shuffle_sync(ctx.pages, ctx.first_lane + key % keys // each)
+        return page_if_used(ctx, key, entry)
     if each == keys:
         return ctx.pages
     return cute.arch.shuffle_sync(ctx.pages, key % keys // each)
@@ -176,7 +179,11 @@ class TilePages:
             return cls((key, entry_of_key(ctx, key)))
         return cls((page_of_key(ctx, key),))
 
-    def known_to(self, ctx: Context) -> Context:
+    def after(self, ctx: AttentionContext, tile: Int32) -> "TilePages":
+        """Return those of the key tile after these, which are the ``tile``-th one's."""
+        return TilePages.of(ctx, tile + 1)
+
+    def known_to(self, ctx: Context, _tile: Int32) -> Context:
         """Return the context in which keys of the tile are loaded."""
         if not self.held:
             return ctx
@@ -191,4 +198,52 @@ class TilePages:
 
     def __new_from_mlir_values__(self, values: list[Any]) -> "TilePages":
         """Return the same with other registers."""
-        return TilePages(tuple(map(Int32, values)))
+        return type(self)(tuple(map(Int32, values)))
+
+
+class GroupPages(TilePages):
+    """The pages of as many key tiles as the lanes of a warp hold, and of as many behind them.
+
+    A register that a load has yet to fill cannot be moved without a wait. So what moves from tile
+    to tile is waited for a tile after it was asked for, which is long enough where a tile takes
+    longer than an answer of memory. Steps of few rows take less: there pages move once for a group
+    of tiles (``CommonSpec.tiles_of_pages``). Whether one is used is asked when it is.
+    """
+
+    @classmethod
+    def of(cls, ctx: AttentionContext, tile: Int32) -> "GroupPages":
+        """Look up the pages of the group that the ``tile``-th key tile begins, and of the next."""
+        return cls((entry_of_lane(ctx, tile), entry_of_lane(ctx, tile + ctx.spec.tiles_of_pages)))
+
+    def after(self, ctx: AttentionContext, tile: Int32) -> "GroupPages":
+        """Return those of the key tile after these, which are the ``tile``-th one's."""
+        return at_tile(ctx, self, tile + 1)
+
+    def known_to(self, ctx: Context, tile: Int32) -> Context:
+        """Return the context in which keys of the ``tile``-th key tile are loaded."""
+        lanes = ctx.spec.config.BN // keys_of_lane(ctx)
+        return replace(ctx, pages=self.held[0], first_lane=tile % ctx.spec.tiles_of_pages * lanes)
+
+
+@cute.jit
+def at_tile(ctx: AttentionContext, pages: GroupPages, tile: Int32) -> GroupPages:
+    """Return the pages of the group that has the ``tile``-th key tile, one after those given."""
+    count = ctx.spec.tiles_of_pages
+    if tile % count == 0:
+        pages = GroupPages((pages.held[1], entry_of_lane(ctx, tile + count)))
+    return pages
+
+
+def entry_of_lane(ctx: AttentionContext, tile: Int32) -> Int32:
+    """Return the page table's entry of the lane: the first ones have those of the ``tile``-th key
+    tile, the next ones those of the tile after it."""
+    keys, each = ctx.spec.config.BN, keys_of_lane(ctx)
+    lanes = keys // each
+    own = ctx.work.key_tile(tile + lane_index() // lanes)
+    return entry_of_key(ctx, own * keys + lane_index() % lanes * each)
+
+
+def first_pages(ctx: AttentionContext) -> TilePages:
+    """Look up the pages of the first key tile."""
+    kind = GroupPages if ctx.spec.tiles_of_pages > 1 else TilePages
+    return kind.of(ctx, Int32(0))

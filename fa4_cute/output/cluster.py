@@ -14,7 +14,7 @@ The warp groups divide the columns, both of a CTA's O and of its band. Offsets, 
 from dataclasses import dataclass, replace
 
 import cutlass
-from cutlass import Float32, Int32, cute
+from cutlass import Boolean, Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import epilogue
@@ -31,6 +31,7 @@ from ..work.context import KernelContext
 from ..work.row import SoftmaxRow
 from . import row_store
 from .columns import OutputColumns
+from .copies import for_each_unit, join_and_put, put_zeros
 from .join_groups import join_groups
 from .row_result import RowResult, write_log_sum_exp
 from .two_q import accumulator, all_columns
@@ -117,6 +118,41 @@ def deposit_output(
         stage.deposit_row_values(result)
 
 
+def deposit_share(
+    ctx: KernelContext, row: SoftmaxRow, first: Int32, values: list[Float32]
+) -> None:
+    """Deposit ``values`` of the row from column ``first`` on, as far as there are such columns."""
+    stage = Stage.of(ctx, row.index)
+
+    def put(column: Int32, unit: list[Float32]) -> None:
+        stage.deposit_columns(column, unit)
+
+    for_each_unit(ctx, first, values, put, stage.plan.staged_columns)
+
+
+def deposit_shares(
+    ctx: KernelContext,
+    row: SoftmaxRow,
+    values: tuple[Float32, Float32],
+    chains: tuple[int, ...],
+) -> None:
+    """Deposit the thread's share of O, summed over the copies of its row in ``chains``; without
+    chains no key has been seen."""
+    if chains:
+        result = join_and_put(ctx, row, values, chains, deposit_share)
+    else:
+        result = put_zeros(ctx, row, values, deposit_share)
+    if row.chain == 0:
+        deposit_row_values_once(ctx, row, result)
+
+
+@cute.jit
+def deposit_row_values_once(ctx: KernelContext, row: SoftmaxRow, result: RowResult) -> None:
+    """Deposit the row's two numbers: the first of its copies does."""
+    if row.copy == 0:
+        Stage.of(ctx, row.index).deposit_row_values(result)
+
+
 def deposit_joined(
     ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
 ) -> None:
@@ -125,6 +161,9 @@ def deposit_joined(
     The stage covers Q and all of the ring. It may be written: both groups have waited for the last
     P V of their chain, and the exchange of their rows tells each of the other.
     """
+    if ctx.spec.row_copies > 1:
+        deposit_shares(ctx, row, (row_max, row_sum), tuple(range(NUM_CHAINS)))
+        return
     wait_for_output(ctx, all_columns(ctx, row.chain))
     joined = join_groups(ctx, row, row_max, row_sum)
     result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
@@ -138,16 +177,22 @@ def deposit_alone(
     ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
 ) -> None:
     """Deposit all columns of a CTA that visits a single key tile, or none and deposits zeros."""
-    result = RowResult.of(ctx, row, row_max, row_sum)
-    columns = deposited_columns(ctx, row, (row.chain,), ())
-    if ctx.work.num_key_tiles > 0:
-        wait_for_output(ctx, columns)
-        deposit_output(ctx, row, columns, result)
+    if cutlass.const_expr(ctx.spec.row_copies > 1):
+        if ctx.work.num_key_tiles > 0:
+            deposit_shares(ctx, row, (row_max, row_sum), (row.chain,))
+        else:
+            deposit_shares(ctx, row, (row_max, row_sum), ())
     else:
-        stage = Stage.of(ctx, row.index)
-        for piece in columns.pieces:
-            stage.deposit_columns(piece, [Float32(0.0)] * PIECE_COLUMNS)
-        stage.deposit_row_values(result)
+        result = RowResult.of(ctx, row, row_max, row_sum)
+        columns = deposited_columns(ctx, row, (row.chain,), ())
+        if ctx.work.num_key_tiles > 0:
+            wait_for_output(ctx, columns)
+            deposit_output(ctx, row, columns, result)
+        else:
+            stage = Stage.of(ctx, row.index)
+            for piece in columns.pieces:
+                stage.deposit_columns(piece, [Float32(0.0)] * PIECE_COLUMNS)
+            stage.deposit_row_values(result)
 
 
 def publish(ctx: KernelContext) -> None:
@@ -190,11 +235,18 @@ def sum_unit(
     return [pack16(sums[i], sums[i + 1], ptx_type) for i in range(0, len(sums), 2)]
 
 
+def of_copy(ctx: KernelContext, row: SoftmaxRow, copy: int, is_due: Boolean) -> Boolean:
+    """Return whether something ``is_due`` of the warp: copy ``copy`` of the rows does it."""
+    if ctx.spec.row_copies == 1:
+        return is_due
+    return cutlass.select_(row.copy == copy, is_due, Boolean(False))
+
+
 @cute.jit
 def write_log_sum_exp_once(ctx: KernelContext, row: SoftmaxRow, result: RowResult) -> None:
     """Write the log-sum-exp: one warp group of one CTA does."""
     if cutlass.const_expr(row.chain == 0 and ctx.spec.variant.return_lse):
-        if ctx.work.split == 0:
+        if of_copy(ctx, row, 0, ctx.work.split == 0):
             write_log_sum_exp(ctx, row, result)
 
 
@@ -207,12 +259,15 @@ def sum_band(
     put: cutlass.Constexpr,
     end: cutlass.Constexpr[int],
 ) -> None:
-    """Hand the warp group's units of the CTA's band to ``put``, those before column ``end``."""
+    """Hand the warp group's units of the CTA's band to ``put``, those before column ``end``.
+
+    Copies of the rows divide the units.
+    """
     plan, ptx_type = ctx.spec.config.reduce_scatter, ctx.spec.output_dtype.ptx_name
     units = plan.units(row.chain)
     for i in cutlass.range_constexpr(len(units)):
         column = plan.band_start(ctx.work.split) + units[i]
-        if column < end:
+        if of_copy(ctx, row, i % ctx.spec.row_copies, column < end):
             put(ctx, row, units[i], sum_unit(stages, weights, column, ptx_type))
 
 

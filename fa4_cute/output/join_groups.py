@@ -1,5 +1,8 @@
 """Join of the two warp groups of a single Q tile: each has seen every other key tile.
 
+Where the lanes hold copies of the rows, each copy has seen keys of its own besides, and all copies
+of a row join, also those of a single key tile, which one group has alone.
+
 Both groups own the same rows. A thread leaves its row's maximum and sum in the first columns of its
 own S, and reads those of the other group from the same lane of the other S. Where the next Q may be
 there already, whose scores overwrite both, they go through shared memory: the maximum in the place
@@ -13,11 +16,12 @@ from dataclasses import dataclass
 from cutlass import Float32
 
 from ..device.lanes import lane_address
-from ..device.math.arith import exp2_hardware, max2
+from ..device.math.arith import exp2_hardware, fma, max2
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
-from ..plan.barriers.named import JOIN
+from ..plan.barriers.named import COPIES, JOIN
+from ..plan.facts.dtypes import DType
 from ..work.context import FACTOR_BYTES, KernelContext, factor_address
 from ..work.row import SoftmaxRow
 
@@ -32,12 +36,13 @@ class JoinedRow:
     Attributes:
         row_max: the larger of the two maxima.
         row_sum: sum of the exponentials relative to it.
-        weights: per chain, the factor that makes its O and its sum relative to ``row_max``.
+        weights: per chain that takes part, the factor that makes its O in the thread's lane, and
+            its sum, relative to ``row_max``.
     """
 
     row_max: Float32
     row_sum: Float32
-    weights: tuple[Float32, Float32]
+    weights: tuple[Float32, ...]
 
 
 def join_groups(
@@ -83,3 +88,38 @@ def exchange_in_smem(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -
         shared.store_f32(places[0] + i * FACTORS_BYTES, value)
     barriers.named_barrier(JOIN.number, JOIN.threads)
     return [shared.load_f32(places[1] + i * FACTORS_BYTES) for i in range(len(mine))]
+
+
+def join_copies(
+    ctx: KernelContext,
+    row: SoftmaxRow,
+    row_max: Float32,
+    row_sum: Float32,
+    chains: tuple[int, ...],
+) -> JoinedRow:
+    """Exchange the row's values with all its copies in ``chains``: all compute the same bits.
+
+    Values go through shared memory, as of :func:`exchange_in_smem`.
+    """
+    config, barrier = ctx.spec.config, JOIN if len(chains) > 1 else COPIES
+    for i, value in enumerate((row_max, row_sum)):
+        shared.store_f32(factor_address(ctx, row.chain) + i * FACTORS_BYTES, value)
+    barriers.named_barrier(barrier.number, barrier.threads)
+    first = ctx.smem.correction_smem() + row.index * DType.FP32.size
+    step = config.rows_of_copy * DType.FP32.size
+    starts = [chain * FACTOR_BYTES for chain in chains]
+    copies = range(config.row_copies)
+    places = [first + (start + copy * step) for start in starts for copy in copies]
+    maxima = [shared.load_f32(place) for place in places]
+    sums = [shared.load_f32(place + FACTORS_BYTES) for place in places]
+    top = maxima[0]
+    for own in maxima[1:]:
+        top = max2(top, own)
+    # Finite even for copies that saw no key, so that a weight is never infinity minus infinity.
+    total = Float32(0.0)
+    for own, own_sum in zip(maxima, sums, strict=True):
+        total = fma(own_sum, exp2_hardware((own - top) * row.scale), total)
+    own_lane = factor_address(ctx, 0)
+    kept = [shared.load_f32(own_lane + start) for start in starts]
+    weights = tuple(exp2_hardware((own - top) * row.scale) for own in kept)
+    return JoinedRow(top, total, weights)

@@ -117,6 +117,18 @@ def store_partial(
         gmem.store_words(start, values[:real], is_query(ctx, row))
 
 
+def store_partial_unit(
+    ctx: AttentionContext, row: ThreadRow, column: Int32, values: list[Float32]
+) -> None:
+    """Store float32 ``values`` of the thread's row of the CTA's partial O from ``column`` on.
+
+    All of them are columns of O.
+    """
+    first = partial_row(ctx, row) * (ctx.spec.output_depth * gmem.WORD_BYTES)
+    start = ctx.args.extras.partial_o + first + Int64(column) * gmem.WORD_BYTES
+    gmem.store_words(start, values, is_query(ctx, row))
+
+
 def partial_row(ctx: AttentionContext, row: ThreadRow) -> Int64:
     """Return the index of the thread's row in the partial results: splits are outermost.
 

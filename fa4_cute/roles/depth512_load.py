@@ -55,9 +55,9 @@ class Depth512Loader:
         ring = TMAProducerPipeline(ctx.barriers, Ring.of_depth512(ctx.spec.config))
         return cls(ctx, ring, share)
 
-    def with_pages(self, pages: TilePages) -> "Depth512Loader":
+    def with_pages(self, pages: TilePages, tile: Int32) -> "Depth512Loader":
         """Return the loader of a key tile with these pages."""
-        return replace(self, ctx=pages.known_to(self.ctx))
+        return replace(self, ctx=pages.known_to(self.ctx, tile))
 
     def query_stage(self, place: LoadPlace, qk_stage: int) -> None:
         """Issue qk stage ``qk_stage`` of this CTA's rows of Q; its bytes count as K's ``place``."""
@@ -180,16 +180,17 @@ def load_share(ctx: Depth512Context, share: cutlass.Constexpr[Share]) -> None:
         let_ask_ahead(ctx, Int32(0))
     if num_tiles > 0:
         before = pages = TilePages.of(ctx, Int32(0))
-        state = loader.with_pages(pages).start(state)
+        state = loader.with_pages(pages, Int32(0)).start(state)
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             ahead = TilePages.of(ctx, step + 1)
             if step > 0 and step < num_tiles:
                 if cutlass.const_expr(share.keys):
                     let_ask_ahead(ctx, step)
-                state = loader.with_pages(pages).keys(state, step)
+                state = loader.with_pages(pages, step).keys(state, step)
             if step >= ctx.spec.value_lag:
                 of_values = before if ctx.spec.value_lag else pages
-                state = loader.with_pages(of_values).values(state, step - ctx.spec.value_lag)
+                tile = step - ctx.spec.value_lag
+                state = loader.with_pages(of_values, tile).values(state, tile)
             before, pages = pages, ahead
         if cutlass.const_expr(share.values and not ctx.spec.variant.is_persistent):
             loader.ring.drain(state)

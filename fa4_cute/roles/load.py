@@ -24,7 +24,7 @@ from ..operands.loads import (
     value_slice,
     wait_for_ring_memory,
 )
-from ..operands.paging import TilePages
+from ..operands.paging import first_pages
 from ..operands.token_scales import extra_bytes, fill_scale_buffer, load_key_scales
 from ..pipelines import (
     LoadPlace,
@@ -237,7 +237,8 @@ def load_for_two_queries(ctx: KernelContext, share: cutlass.Constexpr[Share]) ->
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        here, pages = TilePages.of(ctx, Int32(0)).known_to(ctx), TilePages.of(ctx, Int32(1))
+        first = first_pages(ctx)
+        here, pages = first.known_to(ctx, Int32(0)), first.after(ctx, Int32(0))
         load_start(here, k_ring, k, share)
         if cutlass.const_expr(not share.values):
             pass
@@ -249,7 +250,7 @@ def load_for_two_queries(ctx: KernelContext, share: cutlass.Constexpr[Share]) ->
             k, v = next_slots(ctx.spec.config, k, v)
             if cutlass.const_expr(share.keys):
                 let_ask_ahead(ctx, tile)
-            ahead, this = TilePages.of(ctx, tile + 1), pages.known_to(ctx)
+            ahead, this = pages.after(ctx, tile), pages.known_to(ctx, tile)
             if cutlass.const_expr(share.keys):
                 load_key_tile(this, k_ring, k, tile)
             if cutlass.const_expr(share.values):
@@ -265,22 +266,24 @@ def load_keys_ahead(ctx: KernelContext, share: cutlass.Constexpr[Share]) -> None
     k = v = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_loaded
     if num_tiles > 0:
-        before, pages = TilePages.of(ctx, Int32(0)), TilePages.of(ctx, Int32(1))
-        load_start(before.known_to(ctx), k_ring, k, share)
+        before = first_pages(ctx)
+        pages = before.after(ctx, Int32(0))
+        load_start(before.known_to(ctx, Int32(0)), k_ring, k, share)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             if cutlass.const_expr(share.keys):
                 let_ask_ahead(ctx, tile)
-            ahead = TilePages.of(ctx, tile + 1)
+            ahead = pages.after(ctx, tile)
             if cutlass.const_expr(share.keys):
-                load_key_tile(pages.known_to(ctx), k_ring, k, tile)
+                load_key_tile(pages.known_to(ctx, tile), k_ring, k, tile)
             k, v = after_key(config, k, v)
             if cutlass.const_expr(share.values):
-                load_value_tile(before.known_to(ctx), v_ring, v, tile - 1)
+                load_value_tile(before.known_to(ctx, tile - 1), v_ring, v, tile - 1)
             k, v = after_value(config, k, v)
             before, pages = pages, ahead
         if cutlass.const_expr(share.values):
-            load_value_tile(before.known_to(ctx), v_ring, v, num_tiles - 1)
+            last = num_tiles - 1
+            load_value_tile(before.known_to(ctx, last), v_ring, v, last)
 
 
 def load_share(ctx: KernelContext, share: Share) -> None:

@@ -25,10 +25,12 @@ from ..device.sync.barriers import keep_in_front
 from ..operands.scores import TileView, load_columns, masked, scores_and_max, scores_at_once
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
+from ..output.copies import write_output as write_output_of_copies
 from ..output.last import join_if_last
 from ..output.two_q import write_output
 from ..plan.barriers.named import WRITTEN
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.masks.masks import is_zero
 from ..plan.spec.register_tuning import joins_sum_early
 from ..work.context import KernelContext, factor_address, place_of_p
 from ..work.persistent import for_each_work, say_stored
@@ -139,6 +141,8 @@ def exponentiate_and_store(
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
     plan, columns, probability = ctx.spec.exp2_plan, ctx.spec.column_plan, ctx.spec.probability
     p_address = lane_address(ctx.tmem, place_of_p(ctx, row.chain, tile))
+    if not is_zero(row.first_column):
+        p_address = p_address + probability.column(row.first_column)
     reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
     held: list[tuple[int, list[Int32]]] | None = [] if ctx.spec.config.crosses else None
     first_batches = ctx.spec.first_batches
@@ -198,8 +202,11 @@ def softmax_tile(
     ctx.mbars.consumer_s(row.chain).wait(ctx.step(row.chain, tile))
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(row.chain, tile)
-    scales = wait_for_scales(ctx, row, visited)
-    key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * ctx.spec.config.BN, scales)
+    scales = wait_for_scales(ctx, row, visited, row.first_column)
+    first_key = ctx.work.key_tile(visited) * ctx.spec.config.BN
+    if not is_zero(row.first_column):
+        first_key = first_key + row.first_column
+    key_tile = TileView.of(ctx, row, first_key, scales)
     if cutlass.const_expr(is_whole):
         key_tile = key_tile.seen_whole(ctx.tmem)
     columns = ctx.spec.column_plan
@@ -218,6 +225,9 @@ def softmax_tile(
     used_max, factor = softmax_math.rescale_decision(
         row_max, new_max, row.scale, ctx.spec.probability
     )
+    if cutlass.const_expr(ctx.spec.row_copies > 1):
+        # Not in front of the hand-over of P, which is stored as a whole: that would be a detour.
+        wait_for_factor_read(ctx, row.chain, tile - 1)
     publish_factor(ctx, row.chain, factor, tile)
     if cutlass.const_expr(ctx.spec.masks_apart):
         # Else the assembler has the exponentials first, and the correction waits for them.
@@ -253,10 +263,15 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
             row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum, True)
     for tile in cutlass.range(first, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)
+    if cutlass.const_expr(ctx.spec.row_copies > 1 and ctx.spec.variant.is_persistent):
+        # The slot of the last factor is written again in the next query tile.
+        wait_for_factor_read(ctx, chain, num_tiles - 1)
     ctx = ctx.decode_again()
     row = SoftmaxRow(ctx, chain)
     if cutlass.const_expr(ctx.spec.variant.in_cluster):
         write_output_of_cluster(ctx, row, row_max, row_sum)
+    elif cutlass.const_expr(ctx.spec.row_copies > 1):
+        write_output_of_copies(ctx, row, row_max, row_sum)
     else:
         write_output(ctx, row, row_max, row_sum)
     if cutlass.const_expr(ctx.spec.variant.last_joins):

@@ -46,6 +46,7 @@ class AttentionContext(ABC):
             it is.
         pages: in the load role, the pages of the key tile, one to a lane; None where each is looked
             up in front of its copy.
+        first_lane: the lane with the first page of the tile where lanes hold those of several.
     """
 
     spec: AttentionSpec
@@ -57,6 +58,7 @@ class AttentionContext(ABC):
     progress: Progress = field(default=START, kw_only=True)
     index: Int32 | None = field(default=None, kw_only=True)
     pages: Int32 | None = field(default=None, kw_only=True)
+    first_lane: Int32 | None = field(default=None, kw_only=True)
 
     def decoded(self) -> Self:
         """Return the same context with the work tile of the CTA.

@@ -99,22 +99,36 @@ def softmax_scale(spec: AttentionSpec, magnitude: Float32) -> Float32:
 
 
 class SoftmaxRow(LaneRow):
-    """The thread's row, which equals its TMEM lane.
+    """The thread's row, which equals its TMEM lane, or is that of its lane among a copy's.
 
     Attributes:
         chain: 0 or 1: the warp group, its Q tile, its S and its O.
+        lane: the lane, of the 128 of its group.
+        copy: which copy of the rows the warp has; 0 where a row is once there.
+        first_column: the first of the keys of a tile that the copy has.
     """
 
     def __init__(self, ctx: KernelContext, chain: int) -> None:
         """Take the calling thread's row."""
+        config = ctx.spec.config
         tile = ctx.spec.issue_order.query_tile(chain)
         first = ctx.work.position + tile * ctx.spec.tile_positions
-        index, first_row = row_in_group(), warp_index() % WARPS_PER_GROUP * WARP_THREADS
+        index, warp = row_in_group(), warp_index() % WARPS_PER_GROUP
+        self.lane = index
+        self.copy: Int32 | int = 0
+        if config.row_copies > 1:
+            warps = WARPS_PER_GROUP // config.row_copies
+            self.copy, warp = warp // warps, warp % warps
+            index = index % config.rows_of_copy
+        first_row = warp * WARP_THREADS
         ends = (first_row, first_row + (WARP_THREADS - 1))
         super().__init__(ctx, index, ends, first, ctx.columns.s(chain).start)
         self.chain = chain
+        self.first_column = self.copy * config.keys_of_copy
+        if config.row_copies > 1:
+            self.scores = self.scores + self.first_column
 
     @property
     def scale_slot(self) -> Int32:
         """Number of the thread among the softmax threads: its place for the query scale."""
-        return self.index + self.chain * WARP_GROUP_THREADS
+        return self.lane + self.chain * WARP_GROUP_THREADS

@@ -179,12 +179,13 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
     name = "fa4_sm100_bf16_d128_g1_causal"
     assert set(names) == {
         *(f"{name}_{rest}0" for rest in ("", "persistent_", "dynamic_", "split_")),
-        *(f"{name}_{rest}1q_0"
-          for rest in ("", "cluster2_", "cluster4_", "cluster8_", "split_", "last_")),
+        *(f"{name}_{rest}1q_0" for rest in ("", "cluster2_", "cluster4_", "cluster8_", "split_")),
+        *(f"{name}_{rest}1q_x2_0" for rest in ("", "cluster8_", "split_")),
+        *(f"{name}_{rest}1q_x4_0" for rest in ("", "last_", "split_")),
         "fa4_combine_bf16_d128_0",
-        *(f"fa4_sm100_bf16_d64_g4_{rest}1q_0"
-          for rest in ("lse_", "persistent_lse_", "last_lse_", "split_lse_")),
-        *(f"fa4_sm100_bf16_d64_g4_cluster{size}_lse_1q_0" for size in (2, 4, 8)),
+        *(f"fa4_sm100_bf16_d64_g4_{rest}1q_x2_0"
+          for rest in ("lse_", "persistent_lse_", "split_lse_")),
+        *(f"fa4_sm100_bf16_d64_g4_cluster{size}_lse_1q_x2_0" for size in (2, 4, 8)),
         "fa4_combine_bf16_d64_lse_0",
     }  # fmt: skip
     assert len(recorder.compiled) == len(names), "each once"

@@ -13,6 +13,7 @@ from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Variant
+from testing.kernels import few
 from testing.sass import compiled
 
 BF16 = DType.BF16
@@ -25,6 +26,9 @@ KINDS = {
         BF16, 128, variant=Variant(partition=Partition.CLUSTER, num_partitions=2)
     ),
     "last": KernelSpec.for_attention(BF16, 128, variant=Variant(partition=Partition.LAST)),
+    "few": few(BF16, 128),
+    "few cluster": few(BF16, 128, partition=Partition.CLUSTER, num_partitions=2),
+    "few last": few(BF16, 128, partition=Partition.LAST),
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
     "sm90": replace(HOPPER, config=replace(HOPPER.config, in_turn=True)),

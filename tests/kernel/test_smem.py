@@ -53,6 +53,7 @@ def test_every_accessor_is_the_base_and_an_offset_of_the_layout(config: FA4Confi
     found = {
         "q_smem": (smem.q_smem(), layout.q_byte_offset),
         "o_smem": (smem.o_smem(), layout.q_byte_offset),
+        "copies_smem": (smem.copies_smem(), layout.copies_byte_offset),
         "reduce_scatter_smem": (smem.reduce_scatter_smem(), layout.q_byte_offset),
         "q_tile_smem": (smem.q_tile_smem(tile, stage), layout.q_tile_byte_offset(tile, stage)),
         "q_rope_smem": (smem.q_rope_smem(), layout.q_rope_byte_offset),

@@ -44,6 +44,7 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         shared_rope=mla and draw(st.booleans()),
         two_rings=draw(st.booleans()),
         splitk_partitions=1 if num_qo > 1 or persistent else draw(st.sampled_from((1, 1, 2, 3, 8))),
+        row_copies=1 if num_qo > 1 else draw(st.sampled_from((1, 1, 2, 4))),
         persistent=persistent,
         dynamic=persistent and draw(st.booleans()),
         writes_rows=persistent and not pair and draw(st.booleans()),

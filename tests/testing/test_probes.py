@@ -55,6 +55,24 @@ def test_pairs_of_probes_have_more_key_tiles_than_slots(name: str) -> None:
     assert tiles * spec.config.slots_per_tile > spec.config.num_kv_stages
 
 
+@pytest.mark.parametrize("name", [name for name in PROBES if name.startswith(("1q", "few"))])
+def test_lanes_hold_copies_of_few_rows_in_probes_that_are_called_so(name: str) -> None:
+    probe = PROBES[name]
+    for call in probe.calls:
+        spec = spec_of(replace(probe.case, lengths=call.lengths))
+        assert isinstance(spec, KernelSpec)
+        expected = 1 if name.startswith("1q") else 2 if name == "few-two" else 4
+        assert (spec.config.num_qo, spec.config.row_copies) == (1, expected)
+
+
+def test_a_warp_holds_the_pages_of_fewer_tiles_than_probes_have() -> None:
+    for name in ("few-page", "few-pages", "few-stream-k"):
+        probe = PROBES[name]
+        keys = max(keys for call in probe.calls for _, keys in call.lengths)
+        spec = spec_of(replace(probe.case, lengths=probe.calls[0].lengths))
+        assert 1 < spec.tiles_of_pages < keys // spec.config.BN
+
+
 @pytest.mark.parametrize("name", ["1q-wide-tile", "2q-wide-tile"])
 def test_wide_tiles_are_read_twice(name: str) -> None:
     spec = spec_of(replace(PROBES[name].case, lengths=PROBES[name].calls[0].lengths))

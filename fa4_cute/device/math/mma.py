@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Float32, Int32
 
-from ...plan.facts.umma import GRANULE_SHIFT, SMEM_ADDRESS_BITS, MmaPlan, SmemOperand
+from ...plan.facts.umma import ALL_LANES, GRANULE_SHIFT, SMEM_ADDRESS_BITS, MmaPlan, SmemOperand
 from ..ptx import emit
 
 _NEGATE_A = 1 << 13
@@ -31,24 +31,28 @@ class MmaBlock:
         steps: per MMA, the distance of its A and B from the operands' starts: in 16-byte units for
             shared memory, in columns for Tensor Memory.
         cta_group: CTAs that share each MMA.
+        disabled: per MMA, the words of lanes that it does not write; empty for those of none.
+        firsts: per MMA, whether it is the first that writes its lanes.
     """
 
     kind: str
     a_upper: int | None
     b_upper: int
     steps: tuple[tuple[int, int], ...]
-    cta_group: int = 1
+    cta_group: int
+    disabled: tuple[tuple[int, ...], ...]
+    firsts: tuple[bool, ...]
 
 
 def block_of(plan: MmaPlan, part: int = 0) -> MmaBlock:
     """Return part ``part`` of ``plan`` as one straight block of MMAs."""
-    a_shift = 0 if plan.a_in_tmem else GRANULE_SHIFT
-    steps = tuple(
-        (plan.a_offset(k) >> a_shift, plan.b_offset(k) >> GRANULE_SHIFT)
-        for k in plan.k_blocks(part)
-    )
+    a_shift, blocks = 0 if plan.a_in_tmem else GRANULE_SHIFT, plan.k_blocks(part)
+    steps = tuple((plan.a_offset(k) >> a_shift, plan.b_offset(k) >> GRANULE_SHIFT) for k in blocks)
     a_upper = None if plan.a is None else plan.a.descriptor(0) >> 32
-    return MmaBlock(plan.kind, a_upper, plan.b.descriptor(0) >> 32, steps, plan.cta_group)
+    disabled = tuple(plan.disabled_lanes(k) for k in blocks)
+    firsts = tuple(k == blocks.start or plan.is_first_of_copy(k) for k in blocks)
+    b_upper = plan.b.descriptor(0) >> 32
+    return MmaBlock(plan.kind, a_upper, b_upper, steps, plan.cta_group, disabled, firsts)
 
 
 def lower_word(operand: SmemOperand, address: Int32) -> Int32:
@@ -90,15 +94,21 @@ def issue(
         a: lower descriptor word of A, or its Tensor Memory address.
         b: lower descriptor word of B.
         instruction: instruction descriptor.
-        accumulate: 0 overwrites D with the first product; later steps always accumulate.
+        accumulate: 0 overwrites the lanes of D with their first product; later steps always
+            accumulate.
 
     DSL: ``cute.gemm`` elects a lane and branches around each MMA instead of once per block, adds to
     64-bit descriptors, and names a lane mask and ``.collector::a::discard``.
     """
     lines = [_ELECT, ".reg .pred more;", ".reg .b64 a, b;", ".reg .b32 low;"]
     lines.append("setp.ne.b32 more, $4, 0;")
+    if any(block.disabled):
+        lines.append(".reg .b32 lanes, none;")
+        lines += ["mov.b32 lanes, 0;", f"mov.b32 none, {ALL_LANES:#x};"]
     for index, (a_step, b_step) in enumerate(block.steps):
-        enable = "more" if index == 0 else "1"
+        enable = "more" if block.firsts[index] else "1"
+        words = ", ".join("none" if word else "lanes" for word in block.disabled[index])
+        lanes = f"{{{words}}}, " if words else ""
         if block.a_upper is None:
             a_text = f"[$1 + {a_step}]" if a_step else "[$1]"
         else:
@@ -107,7 +117,7 @@ def issue(
         lines += _descriptor("b", "$2", b_step, block.b_upper)
         lines.append(
             f"@leader tcgen05.mma.cta_group::{block.cta_group}.kind::{block.kind} "
-            f"[$0], {a_text}, b, $3, {enable};"
+            f"[$0], {a_text}, b, $3, {lanes}{enable};"
         )
     operands = (accumulator, a, b, instruction, accumulate)
     emit("{\n\t" + "\n\t".join(lines) + "\n\t}", (), operands)

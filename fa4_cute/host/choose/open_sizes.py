@@ -7,8 +7,9 @@ from typing import Any, Final
 
 _LENGTHS: Final = tuple(length for power in range(4, 16) for length in (2**power, 3 * 2**power))
 """Queries and keys, from a part of a tile to many rounds of all SMs."""
-_FEW_QUERIES: Final = (1, 64, 512)
-"""Fewer queries than keys: a step of decoding, the tokens of a draft, and a chunk of a prompt."""
+_FEW_QUERIES: Final = (1, 4, 8, 16, 32, 64, 512)
+"""Fewer queries than keys: a step of decoding, the tokens of a draft, of which lanes hold copies by
+their number, and a chunk of a prompt."""
 _BATCHES: Final = (1, 3, 5, 20, 80)
 """Also ones with which query tiles do not fill rounds of all SMs evenly."""
 

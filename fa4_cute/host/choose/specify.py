@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from ...plan.facts.hardware import TMEM_LANES
 from ...plan.launch.key_splits import KeySplits, streams_keys
 from ...plan.launch.launch import counts_rows
 from ...plan.launch.prompt_splits import choose_tiled_splits
-from ...plan.launch.selection import QueryTiles
+from ...plan.launch.selection import QueryTiles, with_row_copies
 from ...plan.launch.sm90_selection import (
     TileChoice,
     TileKind,
@@ -83,7 +84,9 @@ def _specified_sm100(
         tiles = choose_blackwell_query_tiles(spec, posed.sizes, posed.sms, posed.num_qo)
         if streams and posed.num_qo is None and tiles.num_qo > 1:
             tiles = QueryTiles(1, "stream-K has one")
-        spec = _with_query_tiles(spec, tiles.num_qo)
+        if posed.num_qo is None:
+            tiles = with_row_copies(tiles, spec.config, posed.sizes.seqlen_q)
+        spec = _with_query_tiles(spec, tiles.num_qo, tiles.row_copies)
     if posed.features.num_splits is None and posed.num_qo is None and not streams:
         # With either given, the results must not depend on the batch.
         tiles, splits = choose_tiled_splits(spec, tiles, posed.sizes, posed.sms)
@@ -149,7 +152,7 @@ def _blackwell_specification_of(
 ) -> KernelSpec | Depth512Spec:
     spec = _specification_of(problem, row)
     if tiles is not None and isinstance(spec, KernelSpec):
-        return _with_query_tiles(spec, tiles.num_qo)
+        return _with_query_tiles(spec, tiles.num_qo, tiles.row_copies)
     assert isinstance(spec, Depth512Spec)
     return spec
 
@@ -220,11 +223,12 @@ def _specification(
 
 
 @lru_cache(maxsize=1024)
-def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
+def _with_query_tiles(spec: KernelSpec, num_qo: int, row_copies: int = 1) -> KernelSpec:
     """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
-    if num_qo == spec.config.num_qo:
+    if (num_qo, row_copies) == (spec.config.num_qo, spec.config.row_copies):
         return spec
-    return spec.with_config(spec.config.with_num_qo(num_qo))
+    config = spec.config.with_num_qo(num_qo)
+    return spec.with_config(replace(config, row_copies=row_copies))
 
 
 @lru_cache(maxsize=1024)

@@ -63,6 +63,9 @@ JOIN: Final = NamedBarrier(
 WRITTEN: Final = NamedBarrier(
     5, "written", "partial results are written, or counted", NUM_CHAINS * WARP_GROUP_THREADS
 )
+COPIES: Final = NamedBarrier(
+    6, "copies", "copies of the rows have left what they have", WARP_GROUP_THREADS, NUM_CHAINS
+)
 EXCHANGE: Final = NamedBarrier(
     1, "exchange", "the two warps that hold the same 32 rows have met", 2 * WARP_THREADS, 2
 )
@@ -94,6 +97,9 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "1q": (STORE, DEALLOC, JOIN),
         "last": (DEALLOC, JOIN, WRITTEN),
         "cluster": (PACK, DEALLOC, JOIN),
+        "few": (DEALLOC, JOIN, COPIES),
+        "few last": (DEALLOC, JOIN, WRITTEN, COPIES),
+        "few cluster": (PACK, DEALLOC, JOIN, COPIES),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
         "depth512 stream-K": (EXCHANGE, PARTS),

@@ -35,6 +35,8 @@ EXPONENT_SHIFT: Final = 23
 EVEN_BATCH_COLUMNS: Final = 32
 """Batch where P is handed over in halves: the halves of 64 and 192 keys divide by it, and what a
 softmax thread holds of two batches at a time fits its registers."""
+COPY_BATCH_COLUMNS: Final = 16
+"""Batch of the few keys that a copy of the rows has: the first feeds the longest chain."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,13 @@ class Exp2Plan:
     @classmethod
     def of(cls, config: FA4Config) -> Exp2Plan:
         """Return the plan of a configuration: quarters where P is handed over so, else 32 columns
-        each."""
+        each. A thread has those keys of a tile that its copy of the rows has."""
+        keys = config.keys_of_copy
+        if config.row_copies > 1:
+            return cls(keys, keys // COPY_BATCH_COLUMNS)
         quarters = pv_plan(config).is_in_quarters
-        batches = QUARTERS if quarters else config.BN // EVEN_BATCH_COLUMNS
-        return cls(config.BN, batches, config.tuning.num_emulated(config.BN // 2))
+        batches = QUARTERS if quarters else keys // EVEN_BATCH_COLUMNS
+        return cls(keys, batches, config.tuning.num_emulated(keys // 2))
 
     @property
     def num_pairs(self) -> int:

@@ -8,7 +8,7 @@ from ..facts.umma import MmaPlan, SmemOperand, ss_plan, ts_plan
 
 def q_operand(config: FA4Config) -> SmemOperand:
     """One Q tile per CTA without rope: 128 rows, K-major, depth parts one after the other."""
-    rows = config.MMA_M // config.cta_group()
+    rows = config.tile_rows
     return SmemOperand(config.qkv_dtype, rows, config.nope_depth(), config.swizzle_mode)
 
 
@@ -46,7 +46,7 @@ def rope_plan(config: FA4Config) -> MmaPlan | None:
     if not config.rope_depth():
         return None
     return ss_plan(
-        rope_operand(config, config.MMA_M // config.cta_group()),
+        rope_operand(config, config.tile_rows),
         rope_operand(config, config.k_rows_per_cta()),
         k=config.qk_depth - config.nope_depth(),
         cta_group=config.cta_group(),
@@ -55,13 +55,16 @@ def rope_plan(config: FA4Config) -> MmaPlan | None:
 
 def query_stage_bytes(config: FA4Config) -> int:
     """Bytes of one qk stage of one Q tile, rope columns included."""
-    rows = config.MMA_M // config.cta_group()
+    rows = config.tile_rows
     nope = q_operand(config).bytes // config.num_qk_stages
     return nope + rows * config.rope_depth() * config.rope_dtype_size
 
 
 def pv_plan(config: FA4Config) -> MmaPlan:
-    """O += P V: P in Tensor Memory, V MN-major, P handed over in ``num_pv_stages`` parts."""
+    """O += P V: P in Tensor Memory, V MN-major, P handed over in ``num_pv_stages`` parts.
+
+    Copies of the rows have keys of their own, and each the K blocks of these.
+    """
     return ts_plan(
         v_operand(config),
         m=config.MMA_M,
@@ -69,4 +72,5 @@ def pv_plan(config: FA4Config) -> MmaPlan:
         num_stages=config.num_pv_stages,
         quarters=config.tuning.ends if config.num_pv_stages > 1 else (),
         cta_group=config.cta_group(),
+        row_copies=config.row_copies,
     )

@@ -96,7 +96,7 @@ class FA4Config(FA4TileConfig):
         Raises:
             ValueError: when no cluster shares the keys.
         """
-        rows, dtype = self.BM, self.qkv_dtype.output
+        rows, dtype = self.rows_of_copy, self.qkv_dtype.output
         return ReduceScatterPlan(self.splitk_partitions, rows, self.ov_depth, dtype)
 
     # What the roles ask ----------------------------------------------------------------------
@@ -147,7 +147,7 @@ class FA4Config(FA4TileConfig):
         """Return the same problem with ``num_qo`` Q tiles per CTA, and their free choices."""
         if num_qo == self.num_qo:
             return self
-        return replace(self, num_qo=num_qo).tuned()
+        return replace(self, num_qo=num_qo, row_copies=1).tuned()
 
     def tuned(self) -> FA4Config:
         """Return the same problem with the free choices of the table.

@@ -44,8 +44,9 @@ class KVBudget:
 
 
 def num_pv_stages(config: FA4TileConfig) -> int:
-    """Return in how many parts softmax hands P to the MMA: what crosses is stored as a whole."""
-    if config.crosses:
+    """Return in how many parts softmax hands P to the MMA: what crosses is stored as a whole, and
+    so is what each copy of the rows has."""
+    if config.crosses or config.row_copies > 1:
         return 1
     divides = config.BN // config.MMA_K % QUARTERS == 0
     return len(config.tuning.parts) if divides else EVEN_PARTS
@@ -123,5 +124,5 @@ def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
     scales = config.num_q_scales + config.num_own_scale_bufs * config.BN
     scale = scales * config.scale_dtype_size
     q_bytes = config.BM * q_row
-    told = config.stretch_bytes + (ANSWER_BYTES if config.dynamic else 0)
+    told = config.stretch_bytes + (ANSWER_BYTES if config.dynamic else 0) + config.own_copies_bytes
     return TMEM_ADDRESS_BYTES + MBARRIER_BYTES * barriers + q_bytes + scale + correction + told

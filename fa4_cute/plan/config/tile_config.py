@@ -16,6 +16,7 @@ from typing import Final
 
 from ..facts.dtypes import DType
 from ..facts.hardware import (
+    OUTPUT_SWIZZLE,
     TMEM_COLUMNS,
     UMMA_MAX_N,
     WARP_GROUP_THREADS,
@@ -23,6 +24,7 @@ from ..facts.hardware import (
     align_down,
     align_up,
 )
+from .copies import KEYS_OF_COPIES, ROW_COPIES, RowCopiesPlan
 from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 from .tuning import Tuning
@@ -58,6 +60,8 @@ class FA4TileConfig(OperandConfig):
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also with rope columns.
         splitk_partitions: CTAs of a cluster that share the keys of a query tile.
+        row_copies: copies of the rows of a single Q tile in the lanes of Tensor Memory, each with
+            keys of its own in every key tile; 1 where a row is once there and has all keys.
         tuning: the free choices.
 
     Raises:
@@ -85,6 +89,7 @@ class FA4TileConfig(OperandConfig):
     shared_rope: bool = False
     two_rings: bool = False
     splitk_partitions: int = 1
+    row_copies: int = 1
     tuning: Tuning = field(default=Tuning())
 
     def __post_init__(self) -> None:
@@ -96,6 +101,8 @@ class FA4TileConfig(OperandConfig):
         )
         if self.num_qo not in (1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA")
+        if self.row_copies not in ROW_COPIES:
+            raise ValueError(f"row_copies={self.row_copies}: choose 1, 2 or 4 copies of the rows")
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -152,9 +159,28 @@ class FA4TileConfig(OperandConfig):
         return self.MMA_M if self.num_qo == 1 else 256
 
     @property
+    def tile_rows(self) -> int:
+        """Rows of the memory of one Q tile in this CTA, all copies of them."""
+        return self.MMA_M // self.cta_group()
+
+    @property
+    def rows_of_copy(self) -> int:
+        """Rows of one Q tile that differ: those of one copy."""
+        return self.tile_rows // self.row_copies
+
+    @property
+    def keys_of_copy(self) -> int:
+        """Keys of a tile that one copy of the rows has for itself."""
+        return self.BN // self.row_copies
+
+    @property
     def fuse_gqa(self) -> bool:
         """Whether the heads of a group are packed into the rows of one Q tile of a CTA."""
-        return self.group > 1 and self.MMA_M // self.cta_group() % self.group == 0
+        return self.group > 1 and self.rows_of_copy % self.group == 0
+
+    def BM_eff(self) -> int:
+        """Sequence positions per CTA; copies of a row are one position."""
+        return super().BM_eff() // self.row_copies
 
     @property
     def value_swizzle(self) -> SwizzleMode:
@@ -179,7 +205,9 @@ class FA4TileConfig(OperandConfig):
     def BN(self) -> int:
         """Keys per tile: two S and two O accumulators fill 512 columns. 0 when none fit."""
         half = TMEM_COLUMNS // 2
-        most = min(cap for cap in (UMMA_MAX_N, self.bn_cap, self.tuning.keys) if cap)
+        copies_cap = KEYS_OF_COPIES if self.row_copies > 1 else 0
+        caps = (UMMA_MAX_N, self.bn_cap, self.tuning.keys, copies_cap)
+        most = min(cap for cap in caps if cap)
         keys = min(most, align_down(half - self.padded_ov_depth, self.MMA_K))
         return self.whole_pages(max(0, keys))
 
@@ -258,9 +286,22 @@ class FA4TileConfig(OperandConfig):
     def joins_in_smem(self) -> bool:
         """Whether both softmax groups of one Q tile exchange their row values in shared memory.
 
-        S, where they do so else, is written anew as soon as the next Q is there.
+        S, where they do so else, is written anew as soon as the next Q is there, and a lane does
+        not reach the other copies of its row there.
         """
-        return self.num_qo == 1 and self.writes_rows
+        return self.num_qo == 1 and (self.writes_rows or self.row_copies > 1)
+
+    @property
+    def copies_plan(self) -> RowCopiesPlan:
+        """How copies of the rows put O together."""
+        columns = align_up(self.ov_depth, OUTPUT_SWIZZLE.bytes // self.qkv_dtype.output.size)
+        return RowCopiesPlan(self.row_copies, self.rows_of_copy, columns)
+
+    @property
+    def own_copies_bytes(self) -> int:
+        """Bytes that copies of the rows have for themselves: a persistent CTA fills the ring
+        meanwhile."""
+        return self.copies_plan.size if self.persistent else 0
 
     @property
     def correction_floats(self) -> int:

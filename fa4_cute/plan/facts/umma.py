@@ -22,13 +22,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .dtypes import DType
-from .hardware import TMEM_COLUMN_BYTES, SwizzleMode, align_up, ceil_div
+from .hardware import TMEM_COLUMN_BYTES, TMEM_LANES, SwizzleMode, align_up, ceil_div
 
 GRANULE_SHIFT = 4
 """Descriptors count bytes in granules of 16."""
 SMEM_ADDRESS_BITS = 18
 """Bits of a shared-memory address that a matrix descriptor holds (PTX ISA, "Shared memory
 descriptor", matrix-descriptor-encode)."""
+WORD_BITS = 32
+ALL_LANES = (1 << WORD_BITS) - 1
+"""A word of lanes of which an MMA writes none."""
 _ROWS_PER_ATOM = 8
 _IGNORED_LBO = 16
 """Swizzled K-major operands ignore LBO; one granule is the customary value."""
@@ -134,6 +137,7 @@ class MmaPlan:
         quarters: quarters of the blocks that precede the end of each stage, where the blocks divide
             by four; without them stages are equal.
         cta_group: CTAs that share the MMA.
+        row_copies: copies of the rows of D, of which each takes K blocks of its own.
     """
 
     dtype: DType
@@ -145,6 +149,7 @@ class MmaPlan:
     a: SmemOperand | None = None
     quarters: tuple[int, ...] = ()
     cta_group: int = 1
+    row_copies: int = 1
 
     @property
     def smem_a(self) -> SmemOperand:
@@ -191,6 +196,27 @@ class MmaPlan:
         per_stage = self.padded_k_blocks // self.num_stages
         start = stage * per_stage
         return range(start, min(start + per_stage, self.num_k_mmas))
+
+    def copy_of(self, k_block: int) -> int:
+        """Return which copy of the rows takes the ``k_block``-th K block."""
+        return k_block * self.row_copies // self.num_k_mmas
+
+    def is_first_of_copy(self, k_block: int) -> bool:
+        """Whether the K block is the first that its copy of the rows takes."""
+        return k_block == 0 or self.copy_of(k_block) != self.copy_of(k_block - 1)
+
+    def disabled_lanes(self, k_block: int) -> tuple[int, ...]:
+        """Return the lanes of D that an MMA leaves as they are, 32 a word, the lowest first.
+
+        It is empty where the MMA writes all lanes (PTX ISA, "tcgen05.mma", disable-output-lane).
+        """
+        if self.row_copies == 1:
+            return ()
+        words = TMEM_LANES // WORD_BITS
+        own = self.copy_of(k_block)
+        return tuple(
+            0 if word * self.row_copies // words == own else ALL_LANES for word in range(words)
+        )
 
     @property
     def idesc(self) -> int:
@@ -245,6 +271,7 @@ def ts_plan(
     num_stages: int = 2,
     quarters: tuple[int, ...] = (3, 4),
     cta_group: int = 1,
+    row_copies: int = 1,
 ) -> MmaPlan:
     """Return the plan of P V with P in Tensor Memory, in quarters where the key blocks allow."""
     return MmaPlan(
@@ -256,4 +283,5 @@ def ts_plan(
         b=b,
         quarters=quarters,
         cta_group=cta_group,
+        row_copies=row_copies,
     )

@@ -14,11 +14,12 @@ Source: ``docs/sources.md`` section 11.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from ..config.config import FA4Config
+from ..config.copies import ROW_COPIES
 from ..facts.hardware import SM_COUNT
 from ..spec.limits import supported, unsupported_reason
 from .launch import AttentionSizes
@@ -141,17 +142,22 @@ QUERY_TILE_RULES: Final = (
 
 @dataclass(frozen=True)
 class QueryTiles:
-    """The decision: Q tiles per CTA, why, and whether no prediction may say otherwise."""
+    """The decision: Q tiles per CTA, why, and whether no prediction may say otherwise.
+
+    ``row_copies`` are those of the rows of a single Q tile.
+    """
 
     num_qo: int
     reason: str
     is_final: bool = False
+    row_copies: int = 1
 
     @property
     def text(self) -> str:
         """The decision in words."""
         count = "one Q tile" if self.num_qo == 1 else "two Q tiles"
-        return f"{count} per CTA: {self.reason}"
+        copies = f", with {self.row_copies} copies of its few rows" if self.row_copies > 1 else ""
+        return f"{count} per CTA{copies}: {self.reason}"
 
 
 def choose_query_tiles(
@@ -161,3 +167,23 @@ def choose_query_tiles(
     work = Workload(config, sizes, asked)
     rule = next(rule for rule in QUERY_TILE_RULES if rule.applies(work))
     return QueryTiles(rule.num_qo, rule.reason(work), rule.is_final)
+
+
+def with_row_copies(tiles: QueryTiles, config: FA4Config, seqlen_q: int) -> QueryTiles:
+    """Return ``tiles`` with as many copies of the rows of a single Q tile as hold all queries.
+
+    Args:
+        tiles: how many Q tiles a CTA takes. config: the kernel's. seqlen_q: most queries.
+    """
+    return replace(tiles, row_copies=_row_copies(config, seqlen_q) if tiles.num_qo == 1 else 1)
+
+
+@lru_cache(maxsize=1024)
+def _row_copies(config: FA4Config, seqlen_q: int) -> int:
+    """Return the most copies of the rows of one Q tile that hold ``seqlen_q`` positions."""
+    one = with_one_tile(config)
+    for copies in sorted(ROW_COPIES, reverse=True):
+        few = replace(one, row_copies=copies)
+        if seqlen_q <= few.BM_eff() and supported(few):
+            return copies
+    return 1

@@ -11,11 +11,12 @@ output, which is staged when both chains are over.
 
 Where a cluster shares the keys, the memory of Q, K and V ends as the stage of its reduce-scatter
 (``plan.config.reduce_scatter``): a CTA writes it when both its chains are over, and the CTAs leave
-together, so that it lasts until all have read it.
+together, so that it lasts until all have read it. What copies of rows leave for one another
+(``plan.config.copies``) lies at the end of that memory, or apart where a persistent CTA fills it.
 
 Members of Modular's ``SM100AttentionSMem`` have its names (``docs/mojo.md``). Offsets are bytes
-from the start of dynamic shared memory, which is aligned to 1024 so that swizzled tiles start on
-their pattern; a name that ends in ``_offset`` alone counts elements of the region's own type.
+from the start of dynamic shared memory, aligned to 1024, the largest swizzle pattern; a name that
+ends in ``_offset`` alone counts elements of the region's own type.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ class AttentionSMemLayout(SMemLayout):
                 "correction": self.correction_bytes,
                 "q_scale": self.q_scale_bytes,
                 "k_scale": self.num_k_scale_bufs * self.k_scale_stride_bytes,
+                "copies": self.config.own_copies_bytes,
                 "answer": ANSWER_BYTES if self.config.dynamic else 0,
                 "stretch": self.config.stretch_bytes,
                 "mbars": self.MiscMBarsType.size * MBARRIER_BYTES,
@@ -183,7 +185,7 @@ class AttentionSMemLayout(SMemLayout):
     @property
     def tile_rows(self) -> int:
         """Rows of one Q or O tile in this CTA."""
-        return self.config.MMA_M // self.config.cta_group()
+        return self.config.tile_rows
 
     def q_tile_byte_offset(self, tile: int, qk_stage: int = 0) -> int:
         """Return the start of qk stage ``qk_stage`` of Q tile ``tile``."""
@@ -205,6 +207,13 @@ class AttentionSMemLayout(SMemLayout):
         """Return the start of column chunk ``chunk`` of the staged O of ``chain``."""
         offset = chain * self.o_tile_bytes + chunk * self.tile_rows * OUTPUT_SWIZZLE.bytes
         return self.q_byte_offset + offset
+
+    @property
+    def copies_byte_offset(self) -> int:
+        """Start of what copies of rows leave: the end of K and V, or memory of their own."""
+        if self.config.own_copies_bytes:
+            return self.table["copies"].start
+        return self.correction_byte_offset - self.config.copies_plan.size
 
     # K, V and rope ---------------------------------------------------------------------------
 
@@ -232,8 +241,7 @@ class AttentionSMemLayout(SMemLayout):
     def k_stage_bytes(self) -> int:
         """Bytes of a K slot; rope columns are part of it only in split rings.
 
-        ``v_cols * BN`` counts K without rope too: with a pair, BN/2 rows of the full depth are as
-        many bytes as BN rows of half the depth.
+        Of a pair BN/2 rows of the full depth are as many bytes as BN rows of half the depth of V.
         """
         if self.config.use_fused_kv:
             return self.v_stage_bytes
@@ -275,9 +283,7 @@ class AttentionSMemLayout(SMemLayout):
     @property
     def rope_stage_elems(self) -> int:
         """Elements of one rope buffer: the keys that this CTA holds.
-
-        Modular lays out all BN keys, in a pair too, where its budget counts half of them.
-        """
+        Modular lays out all BN keys, in a pair too, where its budget counts half of them."""
         return self.config.k_rows_per_cta() * self.rope_depth
 
     @property
@@ -293,9 +299,9 @@ class AttentionSMemLayout(SMemLayout):
     def k_rope_byte_offset(self, slot: int, tile: int) -> int:
         """Return the start of the rope columns of K.
 
-        Split rings keep them in the K slot. A fused ring has buffers for them, used in turn: when
-        the slot of a K tile is free, so is its buffer, because what freed the slot, of half a ring
-        of key tiles before, was issued after the MMAs that read the buffer's last user.
+        Split rings keep them in the K slot. A fused ring has buffers, used in turn: when the slot
+        of a K tile is free, so is its buffer, because what freed the slot, of half a ring of key
+        tiles before, was issued after the MMAs that read the buffer's last user.
 
         Args:
             slot: the K tile's slot.

@@ -258,6 +258,11 @@ class CommonSpec(ABC):
         """Whether the page table is read ahead of the copies of a tile that has several pages."""
         return False
 
+    @property
+    def tiles_of_pages(self) -> int:
+        """Key tiles whose pages the lanes of a load warp hold at a time."""
+        return 1
+
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins."""
         return 0
@@ -283,8 +288,13 @@ class CommonSpec(ABC):
         """Sequence positions of one Q tile."""
 
     @property
+    def row_copies(self) -> int:
+        """Copies of the rows of a Q tile in its memory, each of ``query_rows``."""
+        return 1
+
+    @property
     def query_rows(self) -> int:
-        """Rows of the memory of one Q tile."""
+        """Rows of one copy of a Q tile in its memory."""
         return self.tile_positions * self.rows_per_position
 
     @property

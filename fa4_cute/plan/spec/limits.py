@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..config.config import FA4Config
+from ..config.copies import KEYS_OF_COPIES
 from ..config.reduce_scatter import MAX_CLUSTER
 from ..facts.dtypes import DType
 from ..facts.hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, SwizzleMode, align_up
@@ -116,6 +117,22 @@ def _pair_depth_problem(config: FA4Config) -> str | None:
     return None
 
 
+def _copies_problem(config: FA4Config) -> str | None:
+    copies, group = config.row_copies, config.group
+    if copies == 1:
+        return None
+    if config.num_qo != 1 or config.pair_cta:
+        return f"row_copies={copies}: only a single Q tile of one CTA has copies of its rows"
+    if config.BN != KEYS_OF_COPIES:
+        return f"row_copies={copies}: tiles of {config.BN} keys do not divide among copies"
+    if group > 1 and not config.fuse_gqa and config.tile_rows % group == 0:
+        return (
+            f"row_copies={copies}: copies of {config.rows_of_copy} rows do not hold the "
+            f"{group} heads of a group"
+        )
+    return None
+
+
 def _cluster_problem(config: FA4Config) -> str | None:
     partitions = config.splitk_partitions
     if partitions == 1:
@@ -153,7 +170,8 @@ def _budget_problem(config: FA4Config) -> str | None:
 
 
 RULES: Final = (
-    _operand_problem, _tile_problem, _pair_problem, _cluster_problem, _budget_problem,
+    _operand_problem, _tile_problem, _pair_problem, _copies_problem, _cluster_problem,
+    _budget_problem,
     _stage_problem,
 )  # fmt: skip
 """Tried in this order; the first that finds something is what is said."""
@@ -161,6 +179,9 @@ RULES: Final = (
 
 def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
     """Yield alternatives, nearest first: one changed argument, then a smaller problem."""
+    if config.row_copies > 1:
+        config = replace(config, row_copies=1)
+        yield "row_copies=1", config
     if config.pair_cta:
         yield "pair_cta=False", replace(config, pair_cta=False)
     if config.splitk_partitions > MAX_CLUSTER:

@@ -260,6 +260,11 @@ class Variant:
         return extended(KERNEL_PARAMS, *self.extras.items())
 
     @property
+    def has_output_address(self) -> bool:
+        """Whether a kernel is told where O lies, to write rows of it without TMA."""
+        return self.ragged_q or self.is_persistent or self.last_joins
+
+    @property
     def extras(self) -> Extras[str, str, str]:
         """The parameters that the features add, with their PTX types."""
         aux_ranks = self.score_mod.aux_ranks if self.score_mod else ()
@@ -268,7 +273,7 @@ class Variant:
         return Extras(
             cu_seqlens_q=_if(self.ragged_q, "u64"),
             total_q=_if(self.ragged_q, "u64"),
-            o=_if(self.ragged_q or self.is_persistent or self.last_joins, "u64"),
+            o=_if(self.has_output_address, "u64"),
             cu_seqlens_k=_if(self.ragged_k, "u64"),
             seqused_k=_if(self.used_k, "u64"),
             page_table=_if(self.page_size > 0, "u64"),

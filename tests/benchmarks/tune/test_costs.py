@@ -34,7 +34,7 @@ def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     assert costs.table_text({kind.name: with_all}).count("Costs(0, 10, 1536)") == 3
     found = {each.kernel: "dynamic" in costs.of_kind(each) for each in costs.KINDS}
     assert found == {"2q": True, "pair": True, "1q": False}
-    step = costs.DECODING[0]
+    step = next(each for each in costs.DECODING if each.kernel == "1q")
     # The chip's own values come first; with more CTAs an exchange is taken for no sooner.
     exchange = [[9.0, 1632.4], [9.0, 1700.2], [9.0, -30.0]]
     parts = {"combine": draws, "last": draws, "exchange": exchange, "memory": [1.0, 4400.4]}

@@ -51,11 +51,11 @@ def test_blackwell_splits_keys_where_fewer_cycles_are_predicted() -> None:
     many = decoding(arch="sm_100a", batch=64)
     assert (many.num_splits, many.spec.variant.splits_keys) == (1, False)
     assert many.key_splits is not None
-    two = decoding(arch="sm_100a", batch=30, seqlen_k=16384)
+    two = decoding(arch="sm_100a", batch=30, seqlen_k=8192)
     assert (two.num_splits, two.spec.variant.last_joins) == (2, True)
     rows = decoding(arch="sm_100a", batch=30, seqlen_k=4096, num_q_heads=128)
     assert (rows.num_splits, rows.spec.variant.in_cluster) == (2, True)
-    close = decoding(arch="sm_100a", batch=30, seqlen_k=16384, num_q_heads=128)
+    close = decoding(arch="sm_100a", batch=25, seqlen_k=16384, num_q_heads=128)
     assert (close.num_splits, close.spec.variant.is_combined) == (2, True)
 
 

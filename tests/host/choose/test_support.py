@@ -81,7 +81,7 @@ def test_every_promised_problem_has_a_kernel(
 def test_sizes_and_scale_share_a_kernel() -> None:
     first = choose(problem())
     changed = problem(
-        batch=2, seqlen_q=1, seqlen_k=77, num_q_heads=64, num_kv_heads=32, softmax_scale=3.0
+        batch=2, seqlen_q=70, seqlen_k=77, num_q_heads=64, num_kv_heads=32, softmax_scale=3.0
     )
     second = choose(changed)
     assert isinstance(first, Choice)
@@ -271,8 +271,9 @@ def test_explain_says_how_many_query_tiles_and_why() -> None:
     decode = fa4_cute.explain(
         head_dim=128, heads_q=64, heads_k=8, seqlen_q=1, seqlen_k=9000, num_splits=1
     )
-    assert "fa4_sm100_bf16_d128_g8_1q" in decode
-    assert "one Q tile per CTA: seqlen_q=1 fits one Q tile of 16 positions" in decode
+    assert "fa4_sm100_bf16_d128_g8_1q_x4" in decode
+    what = "one Q tile per CTA, with 4 copies of its few rows"
+    assert f"{what}: seqlen_q=1 fits one Q tile of 16 positions" in decode
     assert "tile 128 x 128" in decode
     prefill = fa4_cute.explain(head_dim=128, heads_q=64, heads_k=8, seqlen_q=4096)
     assert "two Q tiles per CTA: 1024 CTAs" in prefill

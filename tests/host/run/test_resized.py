@@ -48,7 +48,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "wide rows": {"layouts": ("wide", "wide", "wide")},
     "alibi": {"tensors": (("score_mod", "plain"),)},
 }
-SIZES = [(5, 20), (7, 33), (6, 20), (5, 17), (7, 33), (260, 40)]
+SIZES = [(65, 20), (67, 33), (66, 20), (65, 17), (67, 33), (260, 40)]
 
 
 def compare(sequence: list[Recipe]) -> int:
@@ -73,8 +73,10 @@ def test_other_sizes_are_no_other_call(feature: str, place: str) -> None:
 
 
 def test_sizes_that_take_another_kernel_take_the_long_way_once_each() -> None:
-    """Two Q tiles from some grid on; decoding and prefill take turns."""
+    """Two Q tiles from some grid on; copies of few rows; decoding and prefill take turns."""
     sizes = [(5, 20), (3000, 20), (7, 20), (3001, 20), (6, 33)]
+    assert compare([replace(PACKED, seqlens=size) for size in sizes]) == 2
+    sizes = [(5, 20), (260, 20), (7, 20), (261, 20), (6, 33)]
     assert compare([replace(PACKED, seqlens=size) for size in sizes]) == 2
 
 

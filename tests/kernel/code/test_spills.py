@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from fa4_cute.plan.config.copies import KEYS_OF_COPIES
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.register_tuning import most_keys
 from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
 from testing.kernels import KERNELS as LISTED
@@ -96,6 +98,10 @@ KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
     "1Q d64": (64, BF16, {"num_qo": 1}),
     "1Q d128": (128, BF16, {"num_qo": 1}),
     "1Q d192": (192, BF16, {"num_qo": 1}),
+    "few d64": (64, BF16, {"num_qo": 1, "row_copies": 4}),
+    "few d128": (128, BF16, {"num_qo": 1, "row_copies": 2}),
+    "few d128 fp8": (128, FP8, {"num_qo": 1, "row_copies": 4}),
+    "few d192v128 fp8": (192, FP8, {"num_qo": 1, "row_copies": 4, **MLA}),
     "2Q d64 fp8": (64, FP8, {"num_qo": 2}),
     "2Q d96 fp8": (96, FP8, {"num_qo": 2}),
     "2Q d128 fp8": (128, FP8, {"num_qo": 2}),
@@ -127,6 +133,8 @@ SLOW = (
     # Whose softmax writes whole query tiles and parts of them.
     ("1Q d128", "streamed paged"),
     ("d512", "streamed paged"),
+    # Whose load warps hold the pages of many tiles.
+    ("few d128 fp8", "streamed paged"),
 )
 ALSO_SCARCE = (
     ("pair_cta d192v128", "persistent all"),
@@ -156,6 +164,8 @@ HELD = (*CROSSED_FP8, "2Q d192v128 fp8, no rope")
 ONE_Q_FP8 = ("1Q d128 fp8", "1Q d192v128 fp8")
 WIDE_FP8 = ("d256 fp8", "d512 fp8")
 WIDE_PAIRS = ("d256", "d512", *WIDE_FP8)
+FEW = ("few d64", "few d128", "few d128 fp8", "few d192v128 fp8")
+"""Kernels whose lanes hold copies of few rows."""
 ONE_Q = ("1Q d64", "1Q d128", "1Q d192", *ONE_Q_FP8)
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = (*CROSSED_FP8, "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
@@ -201,6 +211,16 @@ EXHAUSTIVE = (
 )
 
 
+def has_copies(variant: Variant) -> bool:
+    """Whether a kernel may hold copies of few rows: not where its key tiles are small."""
+    return most_keys(variant, 1) in (0, KEYS_OF_COPIES)
+
+
+FEW_ROWS = (
+    (kernel, name) for kernel, (name, variant) in product(FEW, VARIANTS.items())
+    if has_copies(variant) and (KERNELS[kernel][1] is FP8 or not variant.token_scales)
+)  # fmt: skip
+"""Every variant that the host can choose with them."""
 LISTED_SLOW = ("2q d64 everything", "depth512 d256 persistent everything")
 """Kernels of the fixed list where registers are scarcest."""
 
@@ -208,14 +228,18 @@ LISTED_SLOW = ("2q d64 everything", "depth512 d256 persistent everything")
 def spec_of(kernel: str, variant: str) -> AttentionSpec:
     head_dim, dtype, options = KERNELS[kernel]
     kind = KernelSpec if head_dim < SMALLEST_DEPTH else Depth512Spec
-    return kind.for_attention(dtype, head_dim, group=2, variant=VARIANTS[variant], **options)
+    asked = {name: value for name, value in options.items() if name != "row_copies"}
+    spec = kind.for_attention(dtype, head_dim, group=2, variant=VARIANTS[variant], **asked)
+    if "row_copies" in options and isinstance(spec, KernelSpec):
+        return spec.with_config(replace(spec.config, row_copies=options["row_copies"]))
+    return spec
 
 
 @pytest.mark.parametrize(
     ("kernel", "variant"),
     [
         *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW),
-        *also(*(pair for pair in dict.fromkeys(EXHAUSTIVE) if pair not in SLOW)),
+        *also(*(pair for pair in dict.fromkeys((*EXHAUSTIVE, *FEW_ROWS)) if pair not in SLOW)),
     ],
 )
 def test_no_role_spills(kernel: str, variant: str) -> None:

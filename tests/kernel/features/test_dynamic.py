@@ -35,8 +35,11 @@ MIXED = ((300, 500), (0, 20), (40, 90), (257, 640))
 
 
 def dynamic(features: str, head_dim: int, **more: Any) -> Case:
-    """Return a case of mixed lengths, in which the scheduler is dynamic."""
+    """Return a case of mixed lengths, in which the scheduler is dynamic, and keys are whole unless
+    a feature says otherwise."""
     given = {"heads": 2, "kv_heads": 1, "lengths": MIXED, "sharpness": 2.0, **more}
+    if "split" not in features:
+        given["num_splits"] = 1
     return Case(frozenset({"dynamic", *features.split()}), head_dim, **given)
 
 
@@ -44,7 +47,9 @@ TWO_Q = dynamic("ragged causal", 128, num_qo=2)
 QUICK = dynamic("causal", 64, num_qo=2, heads=1, lengths=((600, 300),))
 PAIR = dynamic("ragged causal", 128, pair_cta=True, lengths=((600, 700), (0, 20), (40, 90)))
 D256 = dynamic("ragged causal", 256, heads=1)
-MLA = dynamic("ragged causal", 192, num_qo=2, head_dim_v=128, lengths=MIXED[:3])
+MLA = dynamic(
+    "ragged causal", 192, num_qo=2, head_dim_v=128, lengths=MIXED[:3], heads=4, kv_heads=2
+)
 # Chunks of prompts: with and without keys before them, without queries, a step of decoding.
 CHUNKS = ((300, 500), (0, 20), (257, 257), (1, 640), (40, 90))
 PAGED = dynamic("ragged page64 causal", 128, num_qo=2, lengths=CHUNKS)

@@ -16,7 +16,6 @@ from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch.stream_k import tiles_of_lengths
-from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
 from testing.cases import BF16, CUT, FP8, Case, Lengths
@@ -83,14 +82,20 @@ MORE = (
 )
 
 
-@pytest.mark.parametrize("case", [*CASES, *also(*MORE)], ids=str)
+ONE_COPY = [replace(case, num_qo=1) for case in CASES[:4]]
+"""Asked for, one Q tile has each row once; else its lanes hold copies of so few."""
+
+
+@pytest.mark.parametrize("case", [*CASES, ONE_COPY[0], *also(*MORE, *ONE_COPY[1:])], ids=str)
 def test_output_and_lse(case: Case) -> None:
     assert spec_of(case).variant.scheduler is Scheduler.STREAM_K
     check(case)
 
 
 @pytest.mark.parametrize(
-    "case", [streamed("page64 ragged causal"), PAIRS[0], *also(*CASES[1:], MORE[6])], ids=str
+    "case",
+    [streamed("page64 ragged causal"), PAIRS[0], *also(*ONE_COPY, *CASES[1:], MORE[6])],
+    ids=str,
 )
 def test_clean_and_the_same_in_every_schedule(case: Case) -> None:
     """Who is last of a query tile changes no bit."""
@@ -170,10 +175,9 @@ def test_each_part_has_memory_of_its_own() -> None:
     assert written(made) == [0 + 0, 1 + 0, 1 + 1, 2 + 1]
 
 
-@pytest.mark.parametrize("case", [CASES[0], PAIRS[0], *also(*CASES[3:])], ids=str)
+@pytest.mark.parametrize("case", [CASES[0], PAIRS[0], *also(*CASES[3:], *ONE_COPY)], ids=str)
 def test_a_cta_alone_computes_the_bits_of_whole_keys(case: Case) -> None:
-    num_qo = 1 if case.head_dim < SMALLEST_DEPTH else None
-    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1, num_qo=num_qo)
+    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1)
     alone = checked(call(arguments(case), num_sms=1))
     if case.arch is None:
         assert all(map(torch.equal, alone.results, run(whole).results))
@@ -183,7 +187,7 @@ def test_a_cta_alone_computes_the_bits_of_whole_keys(case: Case) -> None:
 def test_sequences_that_are_alike_are_not_cut(count: int) -> None:
     """Three CTAs, of which one has fewer query tiles than the others."""
     case = streamed("cache causal", 64, lengths=((1, 520),) * count)
-    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1, num_qo=1)
+    whole = replace(case, features=case.features - {"stream_k"}, num_splits=1)
     alike = checked(call(arguments(case), num_sms=3))
     assert all(map(torch.equal, alike.results, run(whole).results))
 

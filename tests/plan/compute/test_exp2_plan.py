@@ -46,6 +46,14 @@ def test_the_plan_follows_the_hand_over_of_the_config() -> None:
     assert Exp2Plan.of(none).emulated_pairs == frozenset()
 
 
+@pytest.mark.parametrize("copies", [2, 4])
+def test_a_copy_of_the_rows_has_its_own_keys_only(copies: int) -> None:
+    config = FA4Config.for_attention(DType.BF16, 128, num_qo=1)
+    plan = Exp2Plan.of(replace(config, row_copies=copies))
+    assert (plan.bn, plan.batch_pairs) == (128 // copies, 8)
+    assert plan.count == 64 // copies // 4
+
+
 def test_a_share_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="num_emulated=49: choose 0 to 48"):
         Exp2Plan(128, 4, 49)

@@ -166,3 +166,31 @@ def test_p_in_tensor_memory_advances_eight_columns_per_mma() -> None:
         plan = ts_plan(v, m=128, k=128)
         assert plan.a_in_tmem
         assert [plan.a_offset(k) for k in range(3)] == [0, 8, 16]
+
+
+@pytest.mark.parametrize("copies", [2, 4])
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+def test_each_copy_of_the_rows_takes_keys_of_its_own(dtype: DType, copies: int) -> None:
+    """A lane is written by the K blocks of its copy and by no other, its first one first."""
+    keys = 128
+    plan = ts_plan(
+        SmemOperand(dtype, 64, keys, B128, mn_major=True),
+        m=128, k=keys, num_stages=1, quarters=(), row_copies=copies,
+    )  # fmt: skip
+    own = keys // copies
+    begun: set[int] = set()
+    for block in plan.k_blocks(0):
+        words = plan.disabled_lanes(block)
+        written = [lane for lane in range(128) if not words[lane // 32] >> lane % 32 & 1]
+        copy = block * dtype.mma_k // own
+        rows = 128 // copies
+        assert written == list(range(copy * rows, (copy + 1) * rows))
+        assert plan.is_first_of_copy(block) == (copy not in begun)
+        begun.add(copy)
+    assert begun == set(range(copies))
+
+
+def test_an_accumulation_without_copies_names_no_lanes() -> None:
+    plan = ts_plan(SmemOperand(DType.BF16, 64, 128, B128, mn_major=True), m=128, k=128)
+    assert {plan.disabled_lanes(k) for k in range(plan.num_k_mmas)} == {()}
+    assert [k for k in range(plan.num_k_mmas) if plan.is_first_of_copy(k)] == [0]

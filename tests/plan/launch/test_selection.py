@@ -14,6 +14,7 @@ from fa4_cute.plan.launch.selection import (
     QUERY_TILE_RULES,
     Workload,
     choose_query_tiles,
+    with_row_copies,
 )
 from fa4_cute.plan.spec.limits import supported
 
@@ -104,3 +105,40 @@ def test_the_choice_is_always_supported(
 def test_long_prompts_fill_the_chip(group: int) -> None:
     work = workload(4 * 256 * SM_COUNT, heads=group, group=group)
     assert choose_query_tiles(work.config, work.sizes).num_qo == 2
+
+
+@pytest.mark.parametrize(
+    ("seqlen_q", "group", "copies"),
+    [
+        (1, 1, 4), (32, 1, 4), (33, 1, 2), (64, 1, 2), (65, 1, 1),
+        (8, 4, 4), (9, 4, 2), (16, 4, 2), (17, 4, 1),
+        (1, 32, 4), (2, 32, 2), (1, 64, 2), (1, 128, 1),
+        # A group that is no divisor of the rows has a query tile for each head.
+        (32, 3, 4), (33, 3, 2),
+    ],
+)  # fmt: skip
+def test_few_rows_have_as_many_copies_as_lanes_hold(seqlen_q: int, group: int, copies: int) -> None:
+    work = workload(seqlen_q, heads=group, group=group)
+    one = choose_query_tiles(work.config, work.sizes)
+    assert one.num_qo == 1
+    found = with_row_copies(one, work.config, seqlen_q)
+    assert found.row_copies == copies
+    assert (f"{copies} copies" in found.text) == (copies > 1)
+    config = replace(work.config.with_num_qo(1), row_copies=copies)
+    assert supported(config)
+    assert seqlen_q <= config.BM_eff()
+    assert config.fuse_gqa == work.config.fuse_gqa
+
+
+def test_two_q_tiles_have_no_copies() -> None:
+    work = workload(1)
+    two = choose_query_tiles(work.config, work.sizes, asked=2)
+    assert with_row_copies(two, work.config, 1).row_copies == 1
+
+
+def test_a_tile_that_does_not_divide_has_no_copies() -> None:
+    """Keys of a tile are fewer where scores change and registers are scarce."""
+    work = workload(1)
+    few = replace(work.config, bn_cap=64)
+    one = choose_query_tiles(few, work.sizes)
+    assert with_row_copies(one, few, 1).row_copies == 1

@@ -165,6 +165,26 @@ def test_o_is_staged_over_memory_that_is_free_by_then(config: FA4Config) -> None
     assert spans[-1][1] <= layout.correction_byte_offset
 
 
+@given(configs())
+@settings(deadline=None, max_examples=300)
+def test_copies_of_rows_leave_their_sums_where_nothing_else_is(config: FA4Config) -> None:
+    """In a persistent CTA apart; else behind what is staged of O, or exchanged in a cluster."""
+    if config.row_copies == 1:
+        return
+    layout, size = AttentionSMemLayout(config), config.copies_plan.size
+    start = layout.copies_byte_offset
+    assert start % 16 == 0
+    if config.persistent:
+        assert layout.table["copies"].size == size
+        return
+    assert layout.table["copies"].size == 0
+    staged = layout.o_tile_bytes
+    if config.splitk_partitions > 1:
+        staged = max(staged, config.reduce_scatter.size)
+    assert layout.q_byte_offset + staged <= start
+    assert start + size == layout.correction_byte_offset
+
+
 def test_o_of_16_bit_operands_is_staged_over_its_own_q_tile() -> None:
     for depth in (64, 128, 192):
         layout = AttentionSMemLayout(FA4Config(8, 1, depth, depth))

@@ -29,6 +29,9 @@ from tests.plan.strategies import any_configs
             FA4Config(8, 1, 128, 128, num_qo=1, splitk_partitions=2, persistent=True),
             r"persistent=True: the CTAs of a cluster leave together",
         ),
+        (FA4Config(8, 1, 128, 128, row_copies=4), r"a single Q tile of one CTA.*row_copies=1$"),
+        (FA4Config(8, 1, 64, 64, num_qo=1, row_copies=4, bn_cap=64), r"tiles of 64 keys do not"),
+        (FA4Config(64, 64, 64, 64, num_qo=1, row_copies=4), r"32 rows do not hold the 64 heads"),
         (
             FA4Config.for_attention(DType.BF16, 256, ov_depth=192, pair_cta=True),
             r"serves ov_depth <= 128, not 192.*choice: pair_cta=False",
@@ -60,7 +63,7 @@ def test_the_named_alternative_is_supported(config: FA4Config) -> None:
     if reason is None or "nearest supported choice: " not in reason:
         return
     choice = reason.split("nearest supported choice: ")[1]
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {"row_copies": 1}
     for name, value in re.findall(r"(num_qo|pair_cta)=(\w+)", choice):
         changes[name] = (
             {"True": True, "False": False}.get(value) if name == "pair_cta" else int(value)

@@ -1,0 +1,124 @@
+"""Few rows: copies of them in the lanes of Tensor Memory, each with keys of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from testing.cases import CUT, FP8, FP16, Case, Lengths
+from testing.runner import check, launches, spec_of
+from tests.kernel.random_cases import also
+
+pytestmark = pytest.mark.slow
+
+STEPS: Lengths = ((1, 700), (1, 33), (0, 20), (1, 0), (1, 129), (1, 1))
+"""Copies without a key, in one key tile and in several; a sequence without a query."""
+
+
+MIXED: Lengths = tuple((1, 40 + 9 * (n % 30)) for n in range(70))
+"""Query tiles of one key tile and of several, in turns: both groups have an O, or the first."""
+
+
+def few(features: str, head_dim: int = 128, lengths: Lengths = STEPS, **more: Any) -> Case:
+    given: dict[str, Any] = {"heads": 8, "kv_heads": 2, **more}
+    return Case(frozenset(features.split()), head_dim, lengths=lengths, **given)
+
+
+def copies_of(case: Case) -> int:
+    spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
+    return spec.config.row_copies
+
+
+CASES = (
+    few("ragged page16 sink", num_splits=1),
+    few("cache causal", 96, ((8, 600), (8, 129), (8, 8), (8, 0)), dtype=FP16),
+    few("fp8 ragged page64 stream_k", 64, CUT, dtype=FP8),
+    few("cluster causal", 64, ((5, 700),), num_splits=4),
+    few("last page16 cache", 128, ((1, 900), (1, 30), (1, 0)), num_splits=3),
+    few("persistent ragged window", 128, CUT),
+    few("persistent ragged causal", 64, MIXED),
+)
+MORE = (
+    few("stream_k ragged page16 causal sink", 64, MIXED, heads=4),
+    few("persistent ragged", 96, MIXED, dtype=FP8),
+    few("", 128, ((1, 300),)),
+    few("split ragged alibi", 72, CUT, num_splits=5),
+    few("cluster ragged sink", 96, ((3, 500), (1, 20), (2, 0)), num_splits=2, dtype=FP8),
+    few("tokens ragged page16 softcap", 128, CUT, dtype=FP8),
+    few("rope causal ragged", 64, ((4, 300), (1, 40))),
+    few("page16 causal ragged", 192, ((4, 300), (1, 40)), head_dim_v=128),
+    few("fp8 page16 ragged stream_k", 192, CUT, head_dim_v=128, dtype=FP8),
+    few("padding bias", 64, ((3, 400),)),
+    few("union ragged function", 64, CUT),
+    few("chunked ragged", 128, ((7, 400), (3, 70))),
+    few("dynamic ragged", 128, CUT),
+    few("page128 cache", 64, ((1, 5000), (1, 4096)), heads=4, kv_heads=1),
+    few("ragged", 40, CUT, heads=3, kv_heads=1),
+)
+"""Also page tables of more tiles than lanes, and a group that is no divisor of the rows."""
+
+
+@pytest.mark.parametrize("case", [*CASES, *also(*MORE)], ids=str)
+def test_four_copies(case: Case) -> None:
+    assert copies_of(case) == 4
+    check(case)
+
+
+TWO = (
+    few("ragged page64 causal", 128, ((16, 600), (9, 40), (3, 0)), heads=4, kv_heads=1),
+    few("fp8 cluster", 64, ((13, 700),), heads=4, kv_heads=1, num_splits=2, dtype=FP8),
+    few("stream_k ragged window", 96, CUT, heads=16, kv_heads=1),
+)
+
+
+@pytest.mark.parametrize("case", [*TWO[:1], *also(*TWO[1:])], ids=str)
+def test_two_copies(case: Case) -> None:
+    assert copies_of(case) == 2
+    check(case)
+
+
+def test_what_is_asked_for_keeps_one_row_a_lane() -> None:
+    """Whoever names the Q tiles gets the bits of any other batch."""
+    assert copies_of(few("ragged", num_qo=1)) == 1
+
+
+def inputs(keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(5)
+    q = torch.randn(1, 1, 4, 64)
+    k, v = torch.randn(2, 1, keys, 1, 64)
+    return q.bfloat16(), k.bfloat16(), v.bfloat16()
+
+
+@pytest.mark.parametrize("keys", [100, 300])
+def test_an_infinite_value_stays_with_the_copy_that_sees_it(keys: int) -> None:
+    """No other copy multiplies it by zero: the lanes of P V are those of the key's copy."""
+    q, k, v = inputs(keys)
+    v[0, 70, 0, 3] = math.inf
+    v[0, 5, 0, 9] = -math.inf
+    out = fa4_cute.flash_attn(q, k, v)[0, 0].float()
+    assert torch.equal(out[:, 3], torch.full((4,), math.inf))
+    assert torch.equal(out[:, 9], torch.full((4,), -math.inf))
+    others = [column for column in range(64) if column not in (3, 9)]
+    assert out[:, others].isfinite().all()
+
+
+def test_bits_do_not_depend_on_the_other_rows() -> None:
+    """What lies beside a row of few, another head or none, changes nothing."""
+    q, k, v = inputs(300)
+    whole = fa4_cute.flash_attn(q, k, v, num_splits=1)
+    for head in range(4):
+        alone = fa4_cute.flash_attn(q[:, :, head : head + 1], k, v, num_splits=1)
+        assert torch.equal(alone, whole[:, :, head : head + 1])
+
+
+def test_one_launch_puts_all_together() -> None:
+    q, k, v = inputs(300)
+    with launches() as reports:
+        fa4_cute.flash_attn(q, k, v, num_splits=1)
+    assert len(reports) == 1
