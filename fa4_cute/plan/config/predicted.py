@@ -180,7 +180,7 @@ CHUNKS: Final[tuple[ChunkRow, ...]] = (
     ChunkRow("pair", 1, 256, 256,
              Costs(0, 12468, 11844), Costs(3780, 8595, 11696), (3635, 2737)),
     ChunkRow("pair", 1, 512, 512,
-             Costs(0, 9478, 16375), Costs(3593, 7451, 16374), (4332, 2663)),
+             Costs(0, 9346, 16386), Costs(3717, 7109, 16364), (4083, 2796)),
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("few", 2, 64, 64,
