@@ -12,6 +12,7 @@ The warp groups divide the columns, both of a CTA's O and of its band. Offsets, 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import cutlass
 from cutlass import Boolean, Float32, Int32, cute
@@ -31,7 +32,7 @@ from ..work.context import KernelContext
 from ..work.row import SoftmaxRow
 from . import row_store
 from .columns import OutputColumns
-from .copies import for_each_unit, join_and_put, put_zeros
+from .copies import for_chains, for_each_unit, put_share
 from .join_groups import join_groups
 from .row_result import RowResult, write_log_sum_exp
 from .two_q import accumulator, all_columns
@@ -138,10 +139,7 @@ def deposit_shares(
 ) -> None:
     """Deposit the thread's share of O, summed over the copies of its row in ``chains``; without
     chains no key has been seen."""
-    if chains:
-        result = join_and_put(ctx, row, values, chains, deposit_share)
-    else:
-        result = put_zeros(ctx, row, values, deposit_share)
+    result = put_share(ctx, row, values, chains, deposit_share)
     if row.chain == 0:
         deposit_row_values_once(ctx, row, result)
 
@@ -161,9 +159,6 @@ def deposit_joined(
     The stage covers Q and all of the ring. It may be written: both groups have waited for the last
     P V of their chain, and the exchange of their rows tells each of the other.
     """
-    if ctx.spec.row_copies > 1:
-        deposit_shares(ctx, row, (row_max, row_sum), tuple(range(NUM_CHAINS)))
-        return
     wait_for_output(ctx, all_columns(ctx, row.chain))
     joined = join_groups(ctx, row, row_max, row_sum)
     result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
@@ -177,22 +172,16 @@ def deposit_alone(
     ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
 ) -> None:
     """Deposit all columns of a CTA that visits a single key tile, or none and deposits zeros."""
-    if cutlass.const_expr(ctx.spec.row_copies > 1):
-        if ctx.work.num_key_tiles > 0:
-            deposit_shares(ctx, row, (row_max, row_sum), (row.chain,))
-        else:
-            deposit_shares(ctx, row, (row_max, row_sum), ())
+    result = RowResult.of(ctx, row, row_max, row_sum)
+    columns = deposited_columns(ctx, row, (row.chain,), ())
+    if ctx.work.num_key_tiles > 0:
+        wait_for_output(ctx, columns)
+        deposit_output(ctx, row, columns, result)
     else:
-        result = RowResult.of(ctx, row, row_max, row_sum)
-        columns = deposited_columns(ctx, row, (row.chain,), ())
-        if ctx.work.num_key_tiles > 0:
-            wait_for_output(ctx, columns)
-            deposit_output(ctx, row, columns, result)
-        else:
-            stage = Stage.of(ctx, row.index)
-            for piece in columns.pieces:
-                stage.deposit_columns(piece, [Float32(0.0)] * PIECE_COLUMNS)
-            stage.deposit_row_values(result)
+        stage = Stage.of(ctx, row.index)
+        for piece in columns.pieces:
+            stage.deposit_columns(piece, [Float32(0.0)] * PIECE_COLUMNS)
+        stage.deposit_row_values(result)
 
 
 def publish(ctx: KernelContext) -> None:
@@ -328,7 +317,9 @@ def write_output(
     ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
 ) -> None:
     """Write what the warp group owes of O and the log-sum-exp, once all CTAs have their part."""
-    if ctx.work.num_key_tiles > 1:
+    if cutlass.const_expr(ctx.spec.row_copies > 1):
+        for_chains(ctx, row, partial(deposit_shares, ctx, row, (row_max, row_sum)))
+    elif ctx.work.num_key_tiles > 1:
         deposit_joined(ctx, row, row_max, row_sum)
     elif cutlass.const_expr(row.chain == 0):
         # A single key tile, or none, leaves the second group without work.

@@ -7,6 +7,7 @@ own share of them (``plan.config.copies``). A thread writes a few columns of its
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import cutlass
 from cutlass import Float32, Int32, cute
@@ -142,6 +143,20 @@ def put_zeros(
     return RowResult.of(ctx, row, *values)
 
 
+def put_share(
+    ctx: KernelContext,
+    row: SoftmaxRow,
+    values: tuple[Float32, Float32],
+    chains: tuple[int, ...],
+    put: Put,
+) -> RowResult:
+    """Hand the thread's share of O to ``put``, and return the row over all copies; without
+    ``chains`` no key has been seen. Arguments as of :func:`join_and_put`."""
+    if chains:
+        return join_and_put(ctx, row, values, chains, put)
+    return put_zeros(ctx, row, values, put)
+
+
 def packed(ctx: KernelContext, values: list[Float32]) -> list[Int32]:
     """Return ``values`` in the type of O, two a word."""
     name = ctx.spec.output_dtype.ptx_name
@@ -246,36 +261,35 @@ def write_log_sum_exp_once(
             write_log_sum_exp(ctx, row, result)
 
 
+@cute.jit
+def for_chains(ctx: KernelContext, row: SoftmaxRow, do: cutlass.Constexpr) -> None:
+    """Call ``do(the warp groups that have seen key tiles)`` in those that have something to do."""
+    if ctx.work.num_key_tiles > 1:
+        do(tuple(range(NUM_CHAINS)))
+    elif cutlass.const_expr(row.chain == 0):
+        # A single key tile, or none, leaves the second group without work.
+        if ctx.work.num_key_tiles > 0:
+            do((row.chain,))
+        else:
+            do(())
+
+
 def write_shares(
     ctx: KernelContext,
     row: SoftmaxRow,
     values: tuple[Float32, Float32],
     chains: tuple[int, ...],
 ) -> None:
-    """Write the thread's share of O, and the log-sum-exp; without chains no key has been seen.
-
-    Other arguments as of :func:`join_and_put`.
-    """
+    """Write the thread's share of O, and the log-sum-exp; arguments as of :func:`put_share`."""
     put = way_of(ctx)
-    if chains:
-        result = join_and_put(ctx, row, values, chains, put)
-    else:
-        result = put_zeros(ctx, row, values, put)
+    result = put_share(ctx, row, values, chains, put)
     write_log_sum_exp_once(ctx, row, result)
     if put is put_staged:
         store_staged(ctx, row, chains)
 
 
-@cute.jit
 def write_output(
     ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
 ) -> None:
     """Write what the warp group owes of O and the log-sum-exp, once its last tile is done."""
-    if ctx.work.num_key_tiles > 1:
-        write_shares(ctx, row, (row_max, row_sum), tuple(range(NUM_CHAINS)))
-    elif cutlass.const_expr(row.chain == 0):
-        # A single key tile, or none, leaves the second group without work.
-        if ctx.work.num_key_tiles > 0:
-            write_shares(ctx, row, (row_max, row_sum), (row.chain,))
-        else:
-            write_shares(ctx, row, (row_max, row_sum), ())
+    for_chains(ctx, row, partial(write_shares, ctx, row, (row_max, row_sum)))

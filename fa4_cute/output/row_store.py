@@ -100,20 +100,16 @@ def store_partial_pair(
     ctx: AttentionContext, row: ThreadRow, column: Int32, pair: list[Float32]
 ) -> None:
     """Store a ``pair`` of columns of the thread's row of the CTA's partial O from ``column`` on."""
-    first = partial_row(ctx, row) * (ctx.spec.output_depth * gmem.WORD_BYTES)
-    start = ctx.args.extras.partial_o + first + Int64(column) * gmem.WORD_BYTES
-    gmem.store_pair(start, pair, is_query(ctx, row))
+    gmem.store_pair(partial_address(ctx, row, column), pair, is_query(ctx, row))
 
 
 def store_partial(
     ctx: AttentionContext, row: ThreadRow, column: int, values: list[Float32]
 ) -> None:
     """Store float32 ``values`` of the thread's row of the CTA's partial O from ``column`` on."""
-    extras, depth = ctx.args.extras, ctx.spec.output_depth
-    real = max(0, depth - column)
+    real = max(0, ctx.spec.output_depth - column)
     if real:
-        first = partial_row(ctx, row) * (depth * gmem.WORD_BYTES)
-        start = extras.partial_o + first + column * gmem.WORD_BYTES
+        start = partial_address(ctx, row, column)
         gmem.store_words(start, values[:real], is_query(ctx, row))
 
 
@@ -124,9 +120,14 @@ def store_partial_unit(
 
     All of them are columns of O.
     """
+    gmem.store_words(partial_address(ctx, row, column), values, is_query(ctx, row))
+
+
+def partial_address(ctx: AttentionContext, row: ThreadRow, column: Int32 | int) -> Int64:
+    """Return where ``column`` of the thread's row lies in the CTA's partial O."""
     first = partial_row(ctx, row) * (ctx.spec.output_depth * gmem.WORD_BYTES)
-    start = ctx.args.extras.partial_o + first + Int64(column) * gmem.WORD_BYTES
-    gmem.store_words(start, values, is_query(ctx, row))
+    offset = column if isinstance(column, int) else Int64(column)
+    return ctx.args.extras.partial_o + first + offset * gmem.WORD_BYTES
 
 
 def partial_row(ctx: AttentionContext, row: ThreadRow) -> Int64:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -227,8 +226,7 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int, row_copies: int = 1) -> Ker
     """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
     if (num_qo, row_copies) == (spec.config.num_qo, spec.config.row_copies):
         return spec
-    config = spec.config.with_num_qo(num_qo)
-    return spec.with_config(replace(config, row_copies=row_copies))
+    return spec.with_config(spec.config.with_num_qo(num_qo, row_copies))
 
 
 @lru_cache(maxsize=1024)

@@ -143,11 +143,14 @@ class FA4Config(FA4TileConfig):
             )
         )
 
-    def with_num_qo(self, num_qo: int) -> FA4Config:
-        """Return the same problem with ``num_qo`` Q tiles per CTA, and their free choices."""
-        if num_qo == self.num_qo:
+    def with_num_qo(self, num_qo: int, row_copies: int = 1) -> FA4Config:
+        """Return the same problem with ``num_qo`` Q tiles per CTA, and their free choices, and with
+        so many copies of the rows of a single one."""
+        if (num_qo, row_copies) == (self.num_qo, self.row_copies):
             return self
-        return replace(self, num_qo=num_qo, row_copies=1).tuned()
+        if num_qo == self.num_qo:
+            return replace(self, row_copies=row_copies)
+        return replace(self, num_qo=num_qo, row_copies=row_copies).tuned()
 
     def tuned(self) -> FA4Config:
         """Return the same problem with the free choices of the table.

@@ -7,14 +7,13 @@ then they may win. One Q tile has the shorter ways to put few partial results to
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from .key_splits import WORTH
 from .launch import AttentionSizes
-from .selection import QueryTiles, with_row_copies
+from .selection import QueryTiles, row_copies_of
 from .sm100_splits import BlackwellSplits, choose_blackwell_splits
 
 
@@ -42,9 +41,8 @@ def choose_tiled_splits(
         return TiledSplits(tiles, splits)
     # Both are possible: the kernel of two is where the choice began, and one that is not is final.
     count = 3 - spec.config.num_qo
-    found = QueryTiles(count, "")
-    found = with_row_copies(found, spec.config, sizes.seqlen_q)
-    config = replace(spec.config.with_num_qo(count), row_copies=found.row_copies)
+    copies = row_copies_of(spec.config, count, sizes.seqlen_q)
+    config = spec.config.with_num_qo(count, copies)
     other = choose_blackwell_splits(spec.with_config(config), sizes, num_sms)
     if other is None or other.key_splits.num_splits == 1 or other.cycles > WORTH * splits.cycles:
         return TiledSplits(tiles, splits)
@@ -52,4 +50,4 @@ def choose_tiled_splits(
     one, two = (f"{cycles:,}" for cycles in both)
     told = f"{one} cycles with one Q tile, {two} with two"
     reason = f"predicted for a B200 with split keys are {told}"
-    return TiledSplits(replace(found, reason=reason), other)
+    return TiledSplits(QueryTiles(count, reason, row_copies=copies), other)

@@ -175,15 +175,14 @@ def with_row_copies(tiles: QueryTiles, config: FA4Config, seqlen_q: int) -> Quer
     Args:
         tiles: how many Q tiles a CTA takes. config: the kernel's. seqlen_q: most queries.
     """
-    return replace(tiles, row_copies=_row_copies(config, seqlen_q) if tiles.num_qo == 1 else 1)
+    return replace(tiles, row_copies=row_copies_of(config, tiles.num_qo, seqlen_q))
 
 
 @lru_cache(maxsize=1024)
-def _row_copies(config: FA4Config, seqlen_q: int) -> int:
-    """Return the most copies of the rows of one Q tile that hold ``seqlen_q`` positions."""
-    one = with_one_tile(config)
-    for copies in sorted(ROW_COPIES, reverse=True):
-        few = replace(one, row_copies=copies)
+def row_copies_of(config: FA4Config, num_qo: int, seqlen_q: int) -> int:
+    """Return the most copies of the rows of a single Q tile that hold ``seqlen_q`` positions."""
+    for copies in sorted(ROW_COPIES, reverse=True) if num_qo == 1 else ():
+        few = config.with_num_qo(1, copies)
         if seqlen_q <= few.BM_eff() and supported(few):
             return copies
     return 1

@@ -216,7 +216,7 @@ def has_copies(variant: Variant) -> bool:
     return most_keys(variant, 1) in (0, KEYS_OF_COPIES)
 
 
-FEW_ROWS = (
+FEW_ROWS = tuple(
     (kernel, name) for kernel, (name, variant) in product(FEW, VARIANTS.items())
     if has_copies(variant) and (KERNELS[kernel][1] is FP8 or not variant.token_scales)
 )  # fmt: skip
