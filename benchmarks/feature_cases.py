@@ -55,6 +55,8 @@ CASES = (
     *_cases(64, ("ragged cluster causal sink", "persistent ragged", "softcap cache"), STEPS),
     *_cases(64, ("ragged page16 stream_k causal sink",), CUT),
     *_cases(128, ("fp8 ragged page64 stream_k", "tokens ragged page16"), STEPS, dtype=FP8),
+    *_cases(256, ("ragged page16 causal sink", "tokens ragged page64"), STEPS, dtype=FP8),
+    *_cases(224, ("fp8 ragged page64 stream_k", "split ragged window"), STEPS, dtype=FP8),
     *_cases(128, ("ragged page64 stream_k causal",), CUT, **HOPPER),
     *_cases(256, ("ragged page64 stream_k causal sink",), CUT),
     *_cases(512, ("cache window stream_k",), CUT),

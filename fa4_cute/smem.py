@@ -183,6 +183,7 @@ class Depth512AttentionSMem(SharedMemory):
         correction_smem      floats        BM: row max, row sum and factor in turn
         q_scale_smem         q_scale       one per softmax thread (scales per token only)
         k_scale_smem         k_scale       2 x BN
+        copies_smem          copies        what copies of rows leave of O
         answer_smem          answer        16 bytes with a dynamic scheduler
         stretch_smem         stretch       17 pairs of words with stream-K
         mbar_base            mbarriers     8 bytes each (Depth512MBars)
@@ -210,6 +211,10 @@ class Depth512AttentionSMem(SharedMemory):
     def o_chunk_smem(self, chunk: int = 0) -> Int32:
         """One chunk of the staged O: BM rows x 128 bytes of the output dtype."""
         return self.base + self.layout.o_chunk_byte_offset(chunk)
+
+    def copies_smem(self) -> Int32:
+        """What copies of the rows leave of O (``plan.config.copies``)."""
+        return self.base + self.layout.copies_byte_offset
 
     def kv_smem(self, slot: Int32 | int = 0) -> Int32:
         """One ring slot in qkv_dtype: K, BN/2 rows x 128 columns, K-major; or V, BK1 rows x

@@ -72,6 +72,11 @@ def pair(
     return Depth512Spec.for_attention(dtype, head_dim, variant=Variant(**variant), **given)
 
 
+def few_of_pair(dtype: DType, head_dim: int, copies: int = 4, **variant: Any) -> Depth512Spec:
+    """Return a kernel of the depth-512 family with copies of its few rows."""
+    return pair(dtype, head_dim, **variant).with_row_copies(copies)
+
+
 def hopper(
     dtype: DType, head_dim: int, options: dict[str, Any] | None = None, **variant: Any
 ) -> SM90Spec:
@@ -149,6 +154,13 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     ),
     "few cluster d192/128 page16": few(
         BF16, 192, options=MLA, page_size=16, used_k=True, **CLUSTER
+    ),
+    "few pair d256 fp8 causal": few_of_pair(FP8, 256, mask=CAUSAL, return_lse=True),
+    "few pair d224 fp8 page64 split": few_of_pair(
+        FP8, 224, 2, page_size=64, sink=True, partition=Partition.WORKSPACE, **PAGED
+    ),
+    "few pair d256 fp8 stream-K page16": few_of_pair(
+        FP8, 256, page_size=16, return_lse=True, **PAGED, **STREAM_K
     ),
     "1q d128 fp8 tokens persistent": two_q(FP8, 128, ONE_Q, mask=CAUSAL, **TOKENS, **PERSISTENT),
     "1q d192/128 rope tokens": two_q(FP8, 192, {**ONE_Q, **ROPE}, mask=CAUSAL, **TOKENS),

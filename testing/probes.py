@@ -116,6 +116,7 @@ ONE: Final = {"num_qo": 1}
 TWO: Final = {"num_qo": 2}
 PAIR: Final = {"pair_cta": True}
 FP16: Final = {"dtype": torch.float16}
+FP8_DTYPE: Final = {"dtype": torch.float8_e4m3fn}
 MLA: Final = {"head_dim_v": 128}
 WIDE_TILE: Final = {"head_dim_v": 64}
 """192 keys to a tile, of which half are read twice; P stays in its own columns."""
@@ -164,7 +165,7 @@ TWICE: Final = Call(((300, 100),) * 2)
 """Two sequences, the second of which has places of its own."""
 CROWD: Final = Call(tuple((1, 40 + 9 * (n % 30)) for n in range(70)))
 """More sequences than a warp has lanes."""
-STEPS: Final = (Call(((1, 700),)), Call(((5, 700),), scale=SHARP, seed=1), Call(((3, 40),)))
+STEPS: Final = (Call(((1, 700),)), Call(((5, 700),), scale=SHARP, seed=1), Call(((3, 130),)))
 """So few rows that lanes hold copies of them: each sees some keys of a tile, or none."""
 STEEP_STEP: Final = Call(((5, 901),), scale=40.0)
 """Maxima of the copies of a row differ by more than an exponent holds."""
@@ -261,6 +262,20 @@ PROBES: Final[dict[str, Probe]] = {
     "few-persistent": probe("persistent ragged causal", 64, SOME_STEPS, CROWD, heads=4),
     "few-rope": probe("rope causal", 64, *STEPS, num_splits=1),
     "few-tokens": probe("tokens ragged page64 softcap", 64, PAGED_STEPS, num_splits=1),
+    "few-d256": probe("causal", 256, *STEPS, STEEP_STEP, num_splits=1, **FP8_DTYPE),
+    "few-d256-ragged": probe("ragged causal sink", 256, SOME_STEPS, num_splits=1, **FP8_DTYPE),
+    "few-d256-page": probe("ragged page16 causal", 224, PAGED_STEPS, SOME_STEPS, **FP8_DTYPE),
+    "few-d256-two": probe(
+        "ragged causal page64", 256, Call(((40, 400), (3, 40), (60, 129))), **FP8_DTYPE
+    ),
+    "few-d256-split": probe("ragged split sink", 256, SOME_STEPS, **FP8_DTYPE),
+    "few-d256-stream-k": probe(
+        "stream_k ragged page16 causal", 256, Call(CUT), CROWD, heads=4, kv_heads=2, **FP8_DTYPE
+    ),
+    "few-d256-persistent": probe(
+        "persistent ragged causal", 256, SOME_STEPS, CROWD, heads=4, **FP8_DTYPE
+    ),
+    "few-d256-tokens": probe("tokens ragged page64", 256, PAGED_STEPS, **FP8_DTYPE),
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
     "pair-page": probe("ragged page16 function", 128, PAGED, MANY, **PAIR),
     "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, RING, **PAIR),

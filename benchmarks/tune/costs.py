@@ -98,6 +98,7 @@ CTA takes is compared by rows of the same launches."""
 DECODING: Final = (
     *(Kind(kernel, dtype, d, v, decodes=True) for kernel in ("few", "1q")
       for dtype in ("bf16", "fp8") for d, v in ((64, 64), (128, 128), (192, 128))),
+    Kind("few pair", "fp8", 256, 256, decodes=True),
     *(Kind("pair", dtype, d, d, decodes=True) for dtype in ("bf16", "fp8") for d in (256, 512)),
 )  # fmt: skip
 SHORT: Final = tuple(

@@ -35,6 +35,10 @@ TWICE: Final = 16
 SMALL_PAGE: Final = min(PAGE_SIZES)
 BOXED: Final = "1q bf16 192/128, decoding"
 """The kind whose boxes are the limit over such pages: of five a page, and one Q tile."""
+COPIED: Final = "pair fp8 256/256, decoding"
+"""The kind of pairs that have copies of few rows, a kind of their own: this one has more."""
+UNCOPIED: Final = 32
+"""Queries with which a query tile of each CTA of a pair is full of rows."""
 PROMPT: Final = (512, 16)
 """Queries and heads of a prompt in two splits, whose second kernel is predicted too."""
 
@@ -48,9 +52,10 @@ class Steps:
 
     def launches(
         self, keys: int, splits: int, where: str = "workspace",
-        rows: tuple[int, int, int] = (1, GROUP, 1), page: int = 0,
+        rows: tuple[int, int, int] | None = None, page: int = 0,
     ) -> list[list[float]]:  # fmt: skip
-        """Return the cycles of each launch of a call, by draw; ``rows`` are queries and heads."""
+        """Return the cycles of each launch of a call, by draw; ``rows`` are queries and heads, None
+        those of a step."""
         from benchmarks.timing.side_by_side import extents
         from benchmarks.timing.side_by_side.callers import CUDA12, Column
         from sm100sim.timing.predict.gpu import time_launch
@@ -60,6 +65,8 @@ class Steps:
         if kind.kernel == "1q":
             # Asked for, one Q tile has each row once, as those of prompts have.
             options = (*options, ("num_qo", 1))
+        if rows is None:
+            rows = UNCOPIED if kind.name == COPIED else 1, GROUP, 1
         column = Column("decoding", "fa4_cute", CUDA12, options=options)
         dims = (kind.depth, kind.ov_depth)
         problem = Problem(
@@ -86,7 +93,7 @@ class Steps:
             record["combine"].append((c, (d - c) / ROUNDS, (e - c) / (queries * heads)))
         if self.kind.name == BOXED:
             record["box"] = self.box_cycles()
-        return record if self.kind.kernel == "pair" else record | self.joins(few)
+        return record if "pair" in self.kind.kernel else record | self.joins(few)
 
     def box_cycles(self) -> list[float]:
         """Return the cycles from one box of a page to the next, by draw."""

@@ -52,7 +52,7 @@ def spec_of(
         ValueError: naming the limit, when no such kernel exists.
     """
     tensors = make(problem, "cpu")
-    options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH}
+    options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH, "num_splits": 1}
     options |= asked_for | ({} if kernel == "pair" else {"num_qo": int(kernel[0])})
     asked = request(tuple(tensors[n] for n in "qkv"), *options_and_batch(options)).problem
     spec = support.require(support.choose(asked)).spec
@@ -97,7 +97,8 @@ def trace(problem: Problem, spec: BlackwellSpec, code: SassKernel) -> ClusterTra
         fa4_cute.simulator_options(mode="fast", checks="none"),
     ):
         operands = (tensors[name] for name in "qkv")
-        fa4_cute.flash_attn(*operands, out=tensors["out"], causal=problem.causal, arch=ARCH)
+        options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH, "num_splits": 1}
+        fa4_cute.flash_attn(*operands, out=tensors["out"], **options)
     (found,) = launches
     return traced(code, found).traces[0]
 
@@ -111,8 +112,14 @@ def static_facts(spec: BlackwellSpec) -> tuple[int, int, int]:
     return spills(code), best.three_quarters if best else 0, best.turn if best else 0
 
 
+def dynamic_spec_of(of: ProblemClass, tuning: Tuning) -> BlackwellSpec:
+    """Return the causal kernel of a choice whose CTAs take over others: all schedulers have the
+    choice, and these have the fewest registers."""
+    return spec_of(of.problem("causal", TRACED[0]), of.kernel, tuning, scheduler="dynamic")
+
+
 def measured(of: ProblemClass, tuning: Tuning, hashes: dict[str, str]) -> Record:
-    """Compile, execute and predict a choice.
+    """Compile, execute and predict a choice; spills are those of its dynamic causal kernel, too.
 
     Args:
         of: the class. tuning: the choice. hashes: of its kernels' PTX, by kind of cell.
@@ -123,6 +130,8 @@ def measured(of: ProblemClass, tuning: Tuning, hashes: dict[str, str]) -> Record
     for kind in dict.fromkeys(cell.kind for cell in of.cells):
         spec = spec_of(of.problem(kind, TRACED[0]), of.kernel, tuning)
         facts.append(static_facts(spec))
+        if kind == "causal" and of.kernel == "2q":
+            facts.append(static_facts(dynamic_spec_of(of, tuning)))
         code = machine_code(spec)
         pair = [trace(of.problem(kind, keys), spec, code) for keys in TRACED]
         per_draw = [tuple(run_cluster(t, draw).cycles for t in pair) for draw in draws]

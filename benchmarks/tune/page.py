@@ -73,14 +73,17 @@ one out, two products of the eight that the tensor cores do in two key tiles.
 |---|---|---|---|---|
 """
 MASKED_SAYS: Final = """
-So a mask costs nothing where it hides nothing, and masked tiles are slower than full ones: where
-the chains end apart by half of what it was when they did not (34 % at 96, 36 % at 128, 20 % at
-192/128), with fp8 by two fifths. At 64 by three fifths and a last one by more, since full tiles of
-the kernel without a mask became shorter, and the copy of the loop that masks is fetched for one.
+So a mask costs nothing where it hides nothing. Masked tiles are slower than full ones by little
+where the chains end apart (34 % at 96, 36 % at 128 and 20 % at 192/128 when they did not, and 18 %,
+20 % and 9 % while each column had a comparison and a selection), and by a third with fp8 (48 % at
+64 and 37 % at 128 before) and half at 64, where the softmax is the limit. A last tile of 64 costs
+more, since full ones of the kernel without a mask have a loop of their own, and the copy that masks
+is fetched for one.
 
-The mask itself is the cause. A warp takes a comparison and a selection for each column of the
-groups of 32 that it does not see whole, 256 instructions for 128 columns, and each takes the ALU of
-a sub-partition two cycles: 512 cycles, in which the row's maximum, the factor and P all wait. Of
+The mask itself was the cause. A warp took a comparison and a selection for each column of the
+groups of 32 that it did not see whole, 256 instructions for 128 columns, each of the ALU of
+a sub-partition for two cycles: 512 cycles, in which the row's maximum, the factor and P all wait.
+Of the smaller of score and bound, which it takes now, half are left. What follows is of before. Of
 the first query tile the last but one key tile holds the diagonal and the last is hidden whole. When
 it still took both, its four warps masked 1,664 of the 2,304 instructions. That run replayed without
 some of these instructions took as many cycles more than without a mask (both masked tiles, the

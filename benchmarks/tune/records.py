@@ -99,14 +99,16 @@ def of_class(records: Iterable[Record], name: str) -> dict[Tuning, Record]:
 def best(records: dict[Tuning, Record]) -> Record:
     """Return the choice to take: what changes more has to win by more than the band.
 
-    Choices without spills are looked at by how many values they change of the defaults, the fastest
-    first; one is taken where the whole band of its cycles over those of the one before is below 1.
+    Choices without spills are looked at by how many values they change of the defaults. Of those
+    that change as many, and whose band of cycles over those of the one before is below 1, that is
+    taken which does best beside each of the others, draw by draw.
     """
-    base = pick = records[DEFAULT]
+    pick = records[DEFAULT]
     able = [record for record in records.values() if not record.spills]
-    for record in sorted(able, key=lambda r: (changes(r.tuning), r.score(base).median)):
-        if record.score(pick).high < 1:
-            pick = record
+    for count in sorted({changes(record.tuning) for record in able}):
+        faster = [r for r in able if changes(r.tuning) == count and r.score(pick).high < 1]
+        if faster:
+            pick = min(faster, key=lambda r: max(r.score(other).median for other in faster))
     return pick
 
 

@@ -6,6 +6,7 @@ numbered as in LLVM's inline assembly: results first, then operands. A 32-bit va
 ``.b32`` register, a float in an ``.f32`` register, a 64-bit value in a ``.b64`` register.
 """
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,3 +47,8 @@ def emit(
     if effects:
         codes.append("~{memory}")
     return inline_asm(text, ",".join(codes), results, values, effects=effects, loc=loc)
+
+
+def f32(value: float) -> str:
+    """Return the PTX literal of a float32."""
+    return "0f" + struct.pack(">f", value).hex().upper()

@@ -110,9 +110,15 @@ def visible_rows(
         return changed
     own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
     if len(warp) == 1 and own[0][0].start is None:
-        return mask_columns(changed, columns, [row[0].stop for row in own], warp[0].stop)
+        stops, packed = [row[0].stop for row in own], _has_packed_floats(tiles[0])
+        return mask_columns(changed, columns, stops, warp[0].stop, packed=packed)
     spans, of_warp = [_spans(row) for row in own], _spans(warp)
     return mask_spans(changed, columns, spans, of_warp)
+
+
+def _has_packed_floats(tile: TileView) -> bool:
+    """Whether the device computes two floats at once; Hopper does not."""
+    return tile.ctx.spec.arch != SM90A
 
 
 def _spans(intervals: Iterable[Interval]) -> list[Span]:
@@ -176,11 +182,11 @@ class ColumnModifier:
         return cls(tile, natural, last_key, AuxTensors.of(tile.ctx), RowBias.of(tile))
 
     def binary(self, low: Float32, high: Float32) -> F32x2:
-        """Return the scores of two columns times log2(e); Hopper has no packed multiplication."""
+        """Return the scores of two columns times log2(e)."""
         log2_e = Float32(LOG2_E)
-        if self.tile.ctx.spec.arch == SM90A:
-            return saturating_mul(low, log2_e), saturating_mul(high, log2_e)
-        return saturating_mul2((low, high), (log2_e, log2_e))
+        if _has_packed_floats(self.tile):
+            return saturating_mul2((low, high), (log2_e, log2_e))
+        return saturating_mul(low, log2_e), saturating_mul(high, log2_e)
 
     def changed(self, value: Float32, column: int, first_column: int) -> Float32:
         """Return the raw score ``value`` of ``column`` changed, in natural units.

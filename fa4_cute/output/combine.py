@@ -1,4 +1,4 @@
-"""``SplitCombine``: weigh the splits of a key range and add them up, one warp a row."""
+"""``SplitCombine``: weigh the splits of a key range and add them up, a warp for part of a row."""
 
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
@@ -26,7 +26,10 @@ class SplitCombine(SplitRows):
         num_splits, num_q_heads, num_queries = counts
         block = ids.block_index()[0]
         warps = self.spec.num_threads // WARP_THREADS
-        row = Int64(block * warps + ids.warp_index())
+        part, number = Int32(0), block * warps + ids.warp_index()
+        if cutlass.const_expr(self.spec.warps_per_row > 1):
+            part, number = number % self.spec.warps_per_row, number // self.spec.warps_per_row
+        row = Int64(number)
         if row < num_rows:
             depth = self.spec.depth
             splits = Splits(
@@ -35,8 +38,26 @@ class SplitCombine(SplitRows):
                 num_rows,
                 num_splits,
             )
-            highest, total = self.write_row(splits, o, row)
-            self.write_log_sum_exp(lse, row, (num_q_heads, num_queries), (highest, total))
+            sizes = num_q_heads, num_queries
+            if cutlass.const_expr(self.spec.warps_per_row > 1):
+                first = part * self.spec.columns_per_step
+                result = self.write_parts(splits, o, row, (first,))
+                self.write_log_sum_exp_once(lse, row, sizes, result, part)
+            else:
+                self.write_log_sum_exp(lse, row, sizes, self.write_row(splits, o, row))
+
+    @cute.jit
+    def write_log_sum_exp_once(
+        self,
+        lse: Int64,
+        row: Int64,
+        sizes: tuple[Int32, Int32],
+        result: tuple[Float32, Float32],
+        part: Int32,
+    ) -> None:
+        """Write the row's log-sum-exp: the warp of its first columns does."""
+        if part == 0:
+            self.write_log_sum_exp(lse, row, sizes, result)
 
     @cute.jit
     def write_log_sum_exp(

@@ -8,6 +8,7 @@ own share of them (``plan.config.copies``). A thread writes a few columns of its
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import cutlass
 from cutlass import Float32, Int32, cute
@@ -22,17 +23,24 @@ from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import COPIES, JOIN
 from ..plan.facts.hardware import UNIT_BYTES, VECTOR_COLUMNS
-from ..work.context import KernelContext
-from ..work.row import SoftmaxRow
+from ..work.depth512 import Depth512Context
 from . import row_store
-from .columns import Part
-from .join_groups import join_copies
+from .columns import OutputColumns, Part
+from .depth512 import block_columns
+from .join_groups import CopiedContext, CopiedRow, join_copies
 from .row_result import RowResult, write_log_sum_exp
 from .two_q import all_columns
 from .write import output_factor, store_chunks, wait_for_output
 
-Put = Callable[[KernelContext, SoftmaxRow, Int32, list[Float32]], None]
+Put = Callable[[Any, Any, Int32, list[Float32]], None]
 """Writes values of the calling row from a column on: (context, row, column, values)."""
+
+
+def columns_of(ctx: CopiedContext, chain: int) -> OutputColumns:
+    """Return the columns of O of warp group ``chain``: all."""
+    if isinstance(ctx, Depth512Context):
+        return block_columns(ctx, 0)
+    return all_columns(ctx, chain)
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,8 @@ class CopyShares:
         weights: per chain, the factor that makes its O relative to the common maximum.
     """
 
-    ctx: KernelContext
-    row: SoftmaxRow
+    ctx: CopiedContext
+    row: CopiedRow
     chains: tuple[int, ...]
     weights: tuple[Float32, ...]
 
@@ -62,7 +70,7 @@ class CopyShares:
     def weighed(self, share: Int32) -> list[Float32]:
         """Return what the thread's lane has of share ``share``, relative to the common maximum."""
         column = share * self.width
-        starts = [self.ctx.columns.o(chain).start for chain in self.chains]
+        starts = [columns_of(self.ctx, chain).accumulators[0].start for chain in self.chains]
         loads: list[Float32] = []
         for start in starts:
             loads += tmem.load(lane_address(self.ctx.tmem, start) + column, self.width)
@@ -104,8 +112,8 @@ class CopyShares:
 
 
 def join_and_put(
-    ctx: KernelContext,
-    row: SoftmaxRow,
+    ctx: CopiedContext,
+    row: CopiedRow,
     values: tuple[Float32, Float32],
     chains: tuple[int, ...],
     put: Put,
@@ -121,12 +129,12 @@ def join_and_put(
         chains: the warp groups that have seen key tiles.
         put: writes it.
     """
-    wait_for_output(ctx, all_columns(ctx, row.chain))
+    wait_for_output(ctx, columns_of(ctx, row.chain))
     joined = join_copies(ctx, row, *values, chains)
     result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
     for chain in chains:
         # The groups have met, so that it is over at once; but reading O takes a wait of one's own.
-        wait_for_output(ctx, all_columns(ctx, chain))
+        wait_for_output(ctx, columns_of(ctx, chain))
     column, total = CopyShares(ctx, row, chains, joined.weights).own()
     factor = output_factor(ctx, result)
     put(ctx, row, column, [value * factor for value in total])
@@ -134,7 +142,7 @@ def join_and_put(
 
 
 def put_zeros(
-    ctx: KernelContext, row: SoftmaxRow, values: tuple[Float32, Float32], put: Put
+    ctx: CopiedContext, row: CopiedRow, values: tuple[Float32, Float32], put: Put
 ) -> RowResult:
     """Hand zeros to ``put``, and return the row, of which no copy has seen a key: nothing is
     exchanged, and no P V wrote O. The first group writes all columns."""
@@ -144,8 +152,8 @@ def put_zeros(
 
 
 def put_share(
-    ctx: KernelContext,
-    row: SoftmaxRow,
+    ctx: CopiedContext,
+    row: CopiedRow,
     values: tuple[Float32, Float32],
     chains: tuple[int, ...],
     put: Put,
@@ -157,7 +165,7 @@ def put_share(
     return put_zeros(ctx, row, values, put)
 
 
-def packed(ctx: KernelContext, values: list[Float32]) -> list[Int32]:
+def packed(ctx: CopiedContext, values: list[Float32]) -> list[Int32]:
     """Return ``values`` in the type of O, two a word."""
     name = ctx.spec.output_dtype.ptx_name
     return [pack16(values[i], values[i + 1], name) for i in range(0, len(values), 2)]
@@ -165,7 +173,7 @@ def packed(ctx: KernelContext, values: list[Float32]) -> list[Int32]:
 
 @cute.jit
 def for_each_unit(
-    ctx: KernelContext,
+    ctx: CopiedContext,
     first: Int32,
     values: cutlass.Constexpr,
     put: cutlass.Constexpr,
@@ -183,7 +191,7 @@ def for_each_unit(
 
 
 def put_rows(
-    ctx: KernelContext, row: SoftmaxRow, first: Int32, values: list[Float32]
+    ctx: CopiedContext, row: CopiedRow, first: Int32, values: list[Float32]
 ) -> None:
     """Write ``values`` of the row to O."""
 
@@ -194,7 +202,7 @@ def put_rows(
 
 
 def put_partial(
-    ctx: KernelContext, row: SoftmaxRow, first: Int32, values: list[Float32]
+    ctx: CopiedContext, row: CopiedRow, first: Int32, values: list[Float32]
 ) -> None:
     """Write ``values`` of the row to the CTA's partial O."""
 
@@ -206,7 +214,7 @@ def put_partial(
 
 @cute.jit
 def put_part(
-    ctx: KernelContext, row: SoftmaxRow, first: Int32, values: cutlass.Constexpr
+    ctx: CopiedContext, row: CopiedRow, first: Int32, values: cutlass.Constexpr
 ) -> None:
     """Write ``values`` of the row with stream-K: to O if the CTA has the query tile for itself."""
     if ctx.work.num_parts > 1:
@@ -216,17 +224,20 @@ def put_part(
 
 
 def put_staged(
-    ctx: KernelContext, row: SoftmaxRow, first: Int32, values: list[Float32]
+    ctx: CopiedContext, row: CopiedRow, first: Int32, values: list[Float32]
 ) -> None:
     """Stage ``values`` of the row for TMA."""
     width = ctx.spec.output_elems
     tile = ctx.order.query_tile(row.chain)
     units = first % width * ctx.spec.output_dtype.size // UNIT_BYTES
-    chunk = ctx.output_chunk(tile, first // width)
-    epilogue.store_row_units(chunk, row.index, units, packed(ctx, values))
+    # A share is part of a chunk, or whole ones.
+    for i, start in enumerate(range(0, len(values), width)):
+        chunk = ctx.output_chunk(tile, first // width + i)
+        words = packed(ctx, values[start : start + width])
+        epilogue.store_row_units(chunk, row.index, units, words)
 
 
-def way_of(ctx: KernelContext) -> Put:
+def way_of(ctx: CopiedContext) -> Put:
     """Return how a thread writes what it has of O."""
     variant = ctx.spec.variant
     if variant.streams_keys:
@@ -237,7 +248,7 @@ def way_of(ctx: KernelContext) -> Put:
 
 
 @cute.jit
-def store_staged(ctx: KernelContext, row: SoftmaxRow, chains: cutlass.Constexpr) -> None:
+def store_staged(ctx: CopiedContext, row: CopiedRow, chains: cutlass.Constexpr) -> None:
     """Store the staged O of the groups of ``chains`` with TMA; rows past the sequence are dropped.
     """
     barriers.fence_proxy_async_shared()
@@ -247,13 +258,13 @@ def store_staged(ctx: KernelContext, row: SoftmaxRow, chains: cutlass.Constexpr)
         barriers.named_barrier(COPIES.numbers[row.chain], COPIES.threads)
     if cutlass.const_expr(row.chain == 0):
         if warp_index() == 0:
-            store_chunks(ctx, all_columns(ctx, row.chain))
+            store_chunks(ctx, columns_of(ctx, row.chain))
             finish_sources()
 
 
 @cute.jit
 def write_log_sum_exp_once(
-    ctx: KernelContext, row: SoftmaxRow, result: RowResult
+    ctx: CopiedContext, row: CopiedRow, result: RowResult
 ) -> None:
     """Write the log-sum-exp of a row: its first copy of the first group does."""
     if cutlass.const_expr(row.chain == 0):
@@ -262,21 +273,29 @@ def write_log_sum_exp_once(
 
 
 @cute.jit
-def for_chains(ctx: KernelContext, row: SoftmaxRow, do: cutlass.Constexpr) -> None:
+def do_alone(ctx: CopiedContext, row: CopiedRow, do: cutlass.Constexpr) -> None:
+    """Call ``do`` for a warp group that has all key tiles of its rows, or none."""
+    if ctx.work.num_key_tiles > 0:
+        do((row.chain,))
+    else:
+        do(())
+
+
+@cute.jit
+def for_chains(ctx: CopiedContext, row: CopiedRow, do: cutlass.Constexpr) -> None:
     """Call ``do(the warp groups that have seen key tiles)`` in those that have something to do."""
-    if ctx.work.num_key_tiles > 1:
+    if cutlass.const_expr(not ctx.order.deals_out):
+        do_alone(ctx, row, do)
+    elif ctx.work.num_key_tiles > 1:
         do(tuple(range(NUM_CHAINS)))
     elif cutlass.const_expr(row.chain == 0):
         # A single key tile, or none, leaves the second group without work.
-        if ctx.work.num_key_tiles > 0:
-            do((row.chain,))
-        else:
-            do(())
+        do_alone(ctx, row, do)
 
 
 def write_shares(
-    ctx: KernelContext,
-    row: SoftmaxRow,
+    ctx: CopiedContext,
+    row: CopiedRow,
     values: tuple[Float32, Float32],
     chains: tuple[int, ...],
 ) -> None:
@@ -289,7 +308,7 @@ def write_shares(
 
 
 def write_output(
-    ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
+    ctx: CopiedContext, row: CopiedRow, row_max: Float32, row_sum: Float32
 ) -> None:
     """Write what the warp group owes of O and the log-sum-exp, once its last tile is done."""
     for_chains(ctx, row, partial(write_shares, ctx, row, (row_max, row_sum)))

@@ -13,16 +13,18 @@ Source: ``docs/sources.md`` section 7.
 
 from dataclasses import dataclass
 
-from cutlass import Float32
+from cutlass import Float32, Int32
 
-from ..device.lanes import lane_address
+from ..device.lanes import lane_address, row_in_group
 from ..device.math.arith import exp2_hardware, fma, max2
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import COPIES, JOIN
+from ..plan.compute.depth512_lanes import row_of_lane
 from ..plan.facts.dtypes import DType
 from ..work.context import FACTOR_BYTES, KernelContext, factor_address
+from ..work.depth512 import Depth512Context, Depth512Row, row_slot
 from ..work.row import SoftmaxRow
 
 FACTORS_BYTES = NUM_CHAINS * FACTOR_BYTES
@@ -90,9 +92,26 @@ def exchange_in_smem(ctx: KernelContext, row: SoftmaxRow, mine: list[Float32]) -
     return [shared.load_f32(places[1] + i * FACTORS_BYTES) for i in range(len(mine))]
 
 
+CopiedContext = KernelContext | Depth512Context
+CopiedRow = SoftmaxRow | Depth512Row
+"""A row of which the lanes hold copies, in a CTA of its own or in one of a pair."""
+
+
+def own_address(ctx: CopiedContext, chain: int) -> Int32:
+    """Return the shared address of the maximum of the thread's lane in warp group ``chain``."""
+    if isinstance(ctx, Depth512Context):
+        return row_slot(ctx, row_of_lane(ctx.spec.config, row_in_group()))
+    return factor_address(ctx, chain)
+
+
+def sums_after(ctx: CopiedContext) -> int:
+    """Return how far behind the maxima of the copies their sums are."""
+    return FACTORS_BYTES if ctx.order.deals_out else FACTOR_BYTES
+
+
 def join_copies(
-    ctx: KernelContext,
-    row: SoftmaxRow,
+    ctx: CopiedContext,
+    row: CopiedRow,
     row_max: Float32,
     row_sum: Float32,
     chains: tuple[int, ...],
@@ -102,8 +121,9 @@ def join_copies(
     Values go through shared memory, as of :func:`exchange_in_smem`.
     """
     config, barrier = ctx.spec.config, JOIN if len(chains) > 1 else COPIES
+    to_sums = sums_after(ctx)
     for i, value in enumerate((row_max, row_sum)):
-        shared.store_f32(factor_address(ctx, row.chain) + i * FACTORS_BYTES, value)
+        shared.store_f32(own_address(ctx, row.chain) + i * to_sums, value)
     barriers.named_barrier(barrier.number, barrier.threads)
     first = ctx.smem.correction_smem() + row.index * DType.FP32.size
     step = config.rows_of_copy * DType.FP32.size
@@ -111,7 +131,7 @@ def join_copies(
     copies = range(config.row_copies)
     places = [first + (start + copy * step) for start in starts for copy in copies]
     maxima = [shared.load_f32(place) for place in places]
-    sums = [shared.load_f32(place + FACTORS_BYTES) for place in places]
+    sums = [shared.load_f32(place + to_sums) for place in places]
     top = maxima[0]
     for own in maxima[1:]:
         top = max2(top, own)
@@ -119,7 +139,7 @@ def join_copies(
     total = Float32(0.0)
     for own, own_sum in zip(maxima, sums, strict=True):
         total = fma(own_sum, exp2_hardware((own - top) * row.scale), total)
-    own_lane = factor_address(ctx, 0)
+    own_lane = own_address(ctx, 0)
     kept = [shared.load_f32(own_lane + start) for start in starts]
     weights = tuple(exp2_hardware((own - top) * row.scale) for own in kept)
     return JoinedRow(top, total, weights)

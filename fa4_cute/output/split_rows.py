@@ -86,18 +86,25 @@ class SplitRows:
 
     def write_row(self, splits: Splits, o: Int64, row: Int64) -> tuple[Float32, Float32]:
         """Write row ``row`` of O; return the largest log-sum-exp and the sum of the weights."""
+        parts = range(0, self.spec.depth, self.spec.columns_per_step)
+        return self.write_parts(splits, o, row, parts)
+
+    def write_parts(
+        self, splits: Splits, o: Int64, row: Int64, parts_of_row: Sequence[int | Int32]
+    ) -> tuple[Float32, Float32]:
+        """Write parts of row ``row`` of O, by their first columns; return as :meth:`write_row`."""
         # Loads that wait for one another are most of the time: O of the first splits is under
         # way before their weights are known.
         own = splits.log_sum_exp_of_lane(0)
-        early = self.first_columns(splits, self.lane_columns(0))
+        early = self.first_columns(splits, self.lane_columns(parts_of_row[0]))
         highest = self.highest(splits, own)
         own = splits.weight_of_lane(0, own, highest)
         total = self.total(splits, own, highest)
         scales = own, highest, reciprocal(total)
         o = o + row * (self.spec.depth * self.output_bytes)
-        for first in range(0, self.spec.depth, self.spec.columns_per_step):
+        for i, first in enumerate(parts_of_row):
             where = self.lane_columns(first)
-            parts = early if first == 0 else self.first_columns(splits, where)
+            parts = self.first_columns(splits, where) if i else early
             self.write_columns(splits, scales, where, parts, o)
         return highest, total
 
@@ -138,7 +145,7 @@ class SplitRows:
             total = total + neighbour(total, distance)
         return total
 
-    def lane_columns(self, first: int) -> tuple[Int32, Int32]:
+    def lane_columns(self, first: int | Int32) -> tuple[Int32, Int32]:
         """Return the lane's first column from ``first`` on, and 1 where it is one of O, else 0."""
         column = first + ids.lane_index() * COLUMNS_PER_LANE
         is_inside = column < self.spec.depth

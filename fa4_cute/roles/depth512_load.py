@@ -26,7 +26,7 @@ from ..operands.loads import (
     value_slice,
     wait_for_ring_memory,
 )
-from ..operands.paging import TilePages
+from ..operands.paging import TilePages, first_pages
 from ..operands.token_scales import fill_scale_buffer
 from ..pipelines import LoadPlace, RingState, TMAProducerPipeline
 from ..plan.memory.chunks import depth_chunks
@@ -179,10 +179,10 @@ def load_share(ctx: Depth512Context, share: cutlass.Constexpr[Share]) -> None:
     if cutlass.const_expr(share.keys):
         let_ask_ahead(ctx, Int32(0))
     if num_tiles > 0:
-        before = pages = TilePages.of(ctx, Int32(0))
+        before = pages = first_pages(ctx)
         state = loader.with_pages(pages, Int32(0)).start(state)
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
-            ahead = TilePages.of(ctx, step + 1)
+            ahead = pages.after(ctx, step)
             if step > 0 and step < num_tiles:
                 if cutlass.const_expr(share.keys):
                     let_ask_ahead(ctx, step)

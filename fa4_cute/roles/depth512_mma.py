@@ -84,15 +84,16 @@ class PairIssuer:
         """Issue both key blocks of ``o_block``, which may accumulate; commit."""
         ctx, config = self.ctx, self.ctx.spec.config
         tmem.fence_after_thread_sync()
-        plan = pv_block_plan(config)
         accumulator = ctx.tmem + o_block * config.o_columns
         for key_block in range(config.num_pv_stages):
+            plan = pv_block_plan(config, key_block)
             self.ring.consumer_wait(state)
             slot = ctx.smem.kv_smem(state.index)
             clean_values(ctx, tile, key_block * config.BK1, slot_chunks(ctx, slot))
             a = self.probabilities(tile, key_block)
             b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
-            accumulate = Int32(tile > 0) if key_block == 0 else 1
+            first = key_block == 0 or config.row_copies > 1
+            accumulate = Int32(tile > 0) if first else 1
             umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)
             self.ring.consumer_release(state)
             state = state.step()

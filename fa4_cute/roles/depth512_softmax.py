@@ -24,12 +24,14 @@ from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
+from ..output.copies import write_output as write_output_of_copies
 from ..output.depth512 import write_output
 from ..output.last import join_if_last
 from ..output.row_result import RowResult, write_log_sum_exp
 from ..plan.barriers.named import EXCHANGE, PARTS
 from ..plan.compute.depth512_lanes import first_key
 from ..plan.facts.hardware import UNIT_BYTES
+from ..plan.masks.masks import is_zero
 from ..work.depth512 import (
     ONLY_CHAIN,
     Depth512Context,
@@ -47,7 +49,7 @@ def exchange(
 
     Two barriers, because one slot carries both directions.
     """
-    slot = row_slot(ctx, row.index)
+    slot = row_slot(ctx, row.slot)
     barrier, threads = EXCHANGE.number + warp_index() % EXCHANGE.count, EXCHANGE.threads
     if row.lane_half == 0:
         shared.store_f32(slot, value)
@@ -90,7 +92,7 @@ def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile
     """Hand the factor to the correction role; the first tile overwrites O and has none."""
     if tile > 0:
         if row.lane_half == 0:
-            shared.store_f32(row_slot(ctx, row.index), factor)
+            shared.store_f32(row_slot(ctx, row.slot), factor)
         ctx.mbars.producer_c().commit()
 
 
@@ -124,13 +126,16 @@ def exponentiate_and_store(
     """
     plan, probability = ctx.spec.exp2_plan, ctx.spec.probability
     in_tmem, held = ctx.spec.config.p_in_tmem, list[tuple[range, list[Int32]]]()
+    p_address = row.scores
+    if not is_zero(row.first_column):
+        p_address = p_address - row.first_column + probability.column(row.first_column)
     sums = softmax_math.no_sums()
     for span in ctx.spec.column_plan.batches:
         values = scores[span.start : span.stop]
         pairs = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words = softmax_math.pack_probabilities(pairs, probability)
         if in_tmem:
-            tmem.store(row.scores + probability.column(span.start), words)
+            tmem.store(p_address + probability.column(span.start), words)
         else:
             held.append((span, words))
         sums = softmax_math.add_pairs(sums, pairs)
@@ -156,9 +161,12 @@ def softmax_tile(
     config, step, hand_over = ctx.spec.config, ctx.loaded_before(tile), ctx.mbars.consumer_s()
     hand_over.wait(step)
     tmem.fence_after_thread_sync()
-    first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
+    own_key = first_key(config, row.lane_half)
+    if not is_zero(row.first_column):
+        own_key = row.first_column
+    first = ctx.work.key_tile(tile) * config.BN + own_key
     row = row.with_scores_at(row.scores + hand_over.stage(step) * config.s_columns)
-    scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
+    scales = wait_for_scales(ctx, row, tile, own_key)
     key_tile = TileView.of(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     release_scales(ctx, tile)
@@ -172,7 +180,8 @@ def softmax_tile(
     scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
     used_max, factor = softmax_math.rescale_decision(row_max, new_max, row.scale, probability)
     publish_factor(ctx, row, factor, tile)
-    exponent = Exponent.of(used_max, scale, probability)
+    maxima = used_max, new_max
+    exponent = Exponent.or_nan(maxima, scale, probability, is_modified=modified)
     sums = exponentiate_and_store(ctx, row, scores, exponent, tile)
     return used_max, fma(row_sum, factor, softmax_math.total(sums))
 
@@ -194,8 +203,10 @@ def softmax_work(ctx: Depth512Context) -> None:
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)
-    if cutlass.const_expr(ctx.spec.config.split_o or ctx.spec.variant.is_persistent):
-        # The slot of the last factor is written again, here or in the next query tile.
+    exchanges = ctx.spec.config.split_o or ctx.spec.row_copies > 1
+    if cutlass.const_expr(exchanges or ctx.spec.variant.is_persistent):
+        # The slot of the last factor is written again, here or in the next query tile. That P V
+        # follows its correction says nothing of memory: in the second CTA that arrival is relaxed.
         wait_for_factor_read(ctx, num_tiles - 1)
     if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, row, row_sum, lambda mine, other: mine + other)
@@ -203,16 +214,32 @@ def softmax_work(ctx: Depth512Context) -> None:
         publish_factor(ctx, row, row_sum, num_tiles)
     ctx = ctx.decode_again()
     row = Depth512Row(ctx)
+    write_work(ctx, row, row_max, row_sum, num_tiles)
+
+
+def write_work(
+    ctx: Depth512Context, row: Depth512Row, row_max: Float32, row_sum: Float32, num_tiles: Int32
+) -> None:
+    """Write what the thread owes of a query tile of ``num_tiles`` key tiles."""
+    if ctx.spec.row_copies > 1:
+        write_output_of_copies(ctx, row, row_max, row_sum)
+        say_written(ctx)
+        return
     result = RowResult.of(ctx, row, row_max, row_sum)
     write_log_sum_exp_once(ctx, row, result)
-    if cutlass.const_expr(ctx.spec.correction_writes):
+    if ctx.spec.correction_writes:
         # The next query tile writes the slot again.
         wait_for_factor_read(ctx, num_tiles)
     else:
         write_output(ctx, row, result)
-        if cutlass.const_expr(ctx.spec.variant.last_joins):
-            join_if_last(ctx, PARTS)
-        say_stored(ctx, ONLY_CHAIN)
+        say_written(ctx)
+
+
+def say_written(ctx: Depth512Context) -> None:
+    """Say that the rows are written; the last part of a query tile puts all together."""
+    if ctx.spec.variant.last_joins:
+        join_if_last(ctx, PARTS)
+    say_stored(ctx, ONLY_CHAIN)
 
 
 def softmax(ctx: Depth512Context) -> None:

@@ -234,7 +234,8 @@ def softmax_tile(
         keep_in_front(ctx.tmem)
     early = joins_sum_early(ctx.spec.variant)
     with_tile = softmax_math.sum_after(row_sum, factor, early=early)
-    exponent = Exponent.of(used_max, scale, ctx.spec.probability)
+    maxima = used_max, new_max
+    exponent = Exponent.or_nan(maxima, scale, probability, is_modified=modified)
     sums = exponentiate_and_store(ctx, row, scores, exponent, key_tile, tile)
     release_scales(ctx, visited)
     return used_max, with_tile(softmax_math.total(sums))

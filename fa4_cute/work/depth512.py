@@ -111,20 +111,34 @@ class Depth512Row(LaneRow):
     half of the columns of the row 64 lanes below. Threads t and t + 64 then share row t.
 
     Attributes:
+        slot: the row's place among the floats of all rows of the CTA, copies included.
         lane_half: which half of the accumulator's columns the thread holds, 0 or 1.
+        chain: number of the warp group's output.
+        copy: which copy of the rows the warp has; 0 where a row is once there.
+        first_column: the first of the keys of a tile that the copy has.
     """
+
+    chain = ONLY_CHAIN
 
     def __init__(self, ctx: Depth512Context) -> None:
         """Take the calling thread's row; its scores are those of the even tiles."""
         config = ctx.spec.config
-        index = row_of_lane(config, row_in_group())
+        index = self.slot = row_of_lane(config, row_in_group())
         first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
         ends = (
             row_of_lane(config, first_lane),
             row_of_lane(config, first_lane + (WARP_THREADS - 1)),
         )
         self.lane_half = lane_half(config, first_lane)
+        self.copy: Int32 | int = 0
+        if config.row_copies > 1:
+            rows = config.rows_of_copy
+            self.copy, index = first_lane // rows, index % rows
+            ends = (ends[0] % rows, ends[1] % rows)
         super().__init__(ctx, index, ends, ctx.work.position, ctx.columns.s(0).start)
+        self.first_column = self.copy * config.keys_of_copy
+        if config.row_copies > 1:
+            self.scores = self.scores + self.first_column
 
     def with_fresh_index(self) -> Self:
         """Return the same row; what follows from its index is not held from tile to tile."""
@@ -138,6 +152,6 @@ class Depth512Row(LaneRow):
         return row_in_group()
 
 
-def row_slot(ctx: Depth512Context, row: Int32) -> Int32:
-    """Return the shared address of the float that row ``row`` exchanges."""
-    return ctx.smem.correction_smem() + row * Float32.width // 8
+def row_slot(ctx: Depth512Context, slot: Int32) -> Int32:
+    """Return the shared address of the float that the row of place ``slot`` exchanges."""
+    return ctx.smem.correction_smem() + slot * Float32.width // 8

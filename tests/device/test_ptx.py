@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fa4_cute.device.ptx import f32
 from sm100sim.ptx.places import Places
 
 KERNEL = "combine fp16 d64"
@@ -38,3 +39,11 @@ def test_inline_ptx_has_the_line_of_the_helper_that_emits_it() -> None:
             texts.append(place.text)
     assert texts
     assert all("emit(" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [(1.0, "0f3F800000"), (-8.0, "0fC1000000"), (2.0**127, "0f7F000000"), (-0.0, "0f80000000")],
+)
+def test_literals_have_the_bits_of_the_number(value: float, literal: str) -> None:
+    assert f32(value) == literal

@@ -13,7 +13,7 @@ from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Variant
-from testing.kernels import few
+from testing.kernels import STREAM_K, few, few_of_pair
 from testing.sass import compiled
 
 BF16 = DType.BF16
@@ -31,6 +31,9 @@ KINDS = {
     "few last": few(BF16, 128, partition=Partition.LAST),
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
+    # A query tile is written by rows, or as partial results.
+    "few depth512": few_of_pair(DType.FP8_E4M3, 256, ragged_q=True),
+    "few depth512 stream-K": few_of_pair(DType.FP8_E4M3, 256, **STREAM_K),
     "sm90": replace(HOPPER, config=replace(HOPPER.config, in_turn=True)),
     "sm90 fp8": SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=Variant(used_k=True)),
 }

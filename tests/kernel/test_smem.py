@@ -87,6 +87,7 @@ def test_so_it_is_in_the_kernel_of_large_head_dims(config: Depth512Config) -> No
             "p_smem": (smem.p_smem(1), layout.p_stage_byte_offset(1)),
             "p_chunk_smem": (smem.p_chunk_smem(1), layout.p_chunk_byte_offset(1)),
             "kv_smem": (smem.kv_smem(slot), layout.kv_slot_byte_offset(slot)),
+            "copies_smem": (smem.copies_smem(), layout.copies_byte_offset),
             **tail(smem, layout),
         },
         set(),

@@ -12,6 +12,7 @@ import pytest
 
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.probes import PROBES, Call
 from testing.runner import spec_of
@@ -60,9 +61,10 @@ def test_lanes_hold_copies_of_few_rows_in_probes_that_are_called_so(name: str) -
     probe = PROBES[name]
     for call in probe.calls:
         spec = spec_of(replace(probe.case, lengths=call.lengths))
-        assert isinstance(spec, KernelSpec)
-        expected = 1 if name.startswith("1q") else 2 if name == "few-two" else 4
-        assert (spec.config.num_qo, spec.config.row_copies) == (1, expected)
+        expected = 1 if name.startswith("1q") else 2 if name.endswith("-two") else 4
+        assert spec.config.row_copies == expected
+        assert isinstance(spec, Depth512Spec) == ("d256" in name)
+        assert not isinstance(spec, KernelSpec) or spec.config.num_qo == 1
 
 
 def test_a_warp_holds_the_pages_of_fewer_tiles_than_probes_have() -> None:

@@ -11,7 +11,7 @@ from cutlass import Float32, Int32
 
 from ...plan.facts.wgmma import Columns
 from ...plan.masks.key_tiles import WORD_COLUMNS
-from ..ptx import emit
+from ..ptx import emit, f32
 
 _MINUS_INF = "0fFF800000"
 
@@ -22,7 +22,7 @@ Rows = Sequence[Sequence[Float32]]
 
 
 def mask_columns(
-    rows: Rows, columns: Columns, limits: Sequence[Int32], warp_limit: Int32
+    rows: Rows, columns: Columns, limits: Sequence[Int32], warp_limit: Int32, *, packed: bool
 ) -> list[list[Float32]]:
     """Return the scores of ``columns`` of the thread's rows with those >= its limit set to -inf.
 
@@ -31,23 +31,69 @@ def mask_columns(
         columns: columns of the scores within their key tile.
         limits: number of visible columns of the tile for each row; may be <= 0.
         warp_limit: the smallest limit of the warp, the same in all its threads.
+        packed: the device has packed floats; then neighbouring columns of one row are asked for.
 
-    DSL: ``cutlass.select_`` under a Python ``if`` emits the same instructions, from two
-    operations of the compiler per column under a branch that carries all scores; the text is one.
+    DSL: ``cutlass.select_`` under a Python ``if`` emits a comparison and a selection for each
+    column, two operations of the compiler under a branch that carries all scores; the text is one.
     """
     values = [value for row in rows for value in row]
     count = len(values)
-    lines = [
+    skip = [
         f"setp.ge.s32 skip, ${2 * count + len(rows)}, {columns.stop};",
         "@skip bra UNMASKED;",
     ]
-    for i in range(count):
-        row, column = divmod(i, len(columns))
-        lines.append(f"setp.gt.s32 visible, ${2 * count + row}, {columns[column]};")
-        lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
-    text = "{\n\t.reg .pred skip, visible;\n\t" + "\n\t".join(lines) + "\nUNMASKED:\n\t}"
+    predicates = "skip" if packed else "skip, visible"
+    lines = _bounded(count, columns[0]) if packed else _compared(len(rows), columns)
+    text = f"{{\n\t.reg .pred {predicates};\n\t"
+    text += "\n\t".join([*skip, *lines]) + "\nUNMASKED:\n\t}"
     found = emit(text, (Float32,) * count, (*values, *limits, warp_limit), tied=count)
     return _split(found, len(rows))
+
+
+def _compared(num_rows: int, columns: Columns) -> list[str]:
+    """Return the lines that mask each column by a comparison and a selection."""
+    each = len(columns)
+    count = num_rows * each
+    lines = []
+    for i in range(count):
+        row, column = divmod(i, each)
+        lines.append(f"setp.gt.s32 visible, ${2 * count + row}, {columns[column]};")
+        lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
+    return lines
+
+
+def _bounded(count: int, first_column: int) -> list[str]:
+    """Return the lines that mask a row's ``count`` columns by the smaller of score and bound.
+
+    A bound is infinity, minus infinity from the limit on: four times the distance to the limit less
+    a half, times 2**127. Packed multiplications and additions of two columns take no cycle of the
+    ALU, which a comparison and a selection keep busy for four of each column. ``min`` gives the
+    bound where a score is NaN: hidden it vanishes, visible the row's maximum becomes infinite and
+    the row NaN.
+    """
+    limit, four = f"${2 * count}", f32(4.0)
+    lines = [
+        ".reg .f32 edge, low, high;",
+        ".reg .b64 edges, bounds, step, huge;",
+        f"cvt.rn.f32.s32 edge, {limit};",
+        *(
+            f"fma.rn.f32 {half}, edge, {four}, {f32(-2.0 - 4.0 * (first_column + i))};"
+            for i, half in enumerate(("low", "high"))
+        ),
+        "mov.b64 edges, {low, high};",
+        f"mov.b64 step, {{{f32(-8.0)}, {f32(-8.0)}}};",
+        f"mov.b64 huge, {{{f32(2.0**127)}, {f32(2.0**127)}}};",
+    ]
+    for i in range(0, count, 2):
+        if i:
+            lines.append("add.rn.f32x2 edges, edges, step;")
+        lines += [
+            "mul.rn.f32x2 bounds, edges, huge;",
+            "mov.b64 {low, high}, bounds;",
+            f"min.f32 ${i}, ${count + i}, low;",
+            f"min.f32 ${i + 1}, ${count + i + 1}, high;",
+        ]
+    return lines
 
 
 def mask_spans(

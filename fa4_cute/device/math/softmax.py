@@ -124,6 +124,25 @@ class Exponent:
         offset = -row_max * scale
         return cls(scale, offset + Float32(probability.lift) if probability.lift else offset)
 
+    @classmethod
+    def or_nan(
+        cls, maxima: tuple[Float32, Float32], scale: Float32, probability: ProbabilityPlan,
+        *, is_modified: bool,
+    ) -> "Exponent":  # fmt: skip
+        """Return what goes with ``maxima``, the one that a row uses and that of its scores, or what
+        makes every exponent NaN where the second is infinite.
+
+        It is where the row sees an infinite score, or a NaN under a mask (``device.math.mask``).
+        Exact attention then has a row of NaN, but infinity less infinity is the exponent of that
+        column alone, and the polynomial would make a number of it. Of modified scores the scale is
+        the constant 1, and a register of its own would be one too many.
+        """
+        used, largest = maxima
+        if not is_modified:
+            return cls.of(used, fma(largest, Float32(0.0), scale), probability)
+        own = cls.of(used, scale, probability)
+        return cls(own.scale, fma(largest, Float32(0.0), own.offset))
+
     def of_pair(self, low: Float32, high: Float32) -> F32x2:
         """Return the exponents of two neighbouring columns."""
         return fma2((low, high), (self.scale, self.scale), (self.offset, self.offset))

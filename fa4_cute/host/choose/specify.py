@@ -10,7 +10,7 @@ from ...plan.facts.hardware import TMEM_LANES
 from ...plan.launch.key_splits import KeySplits, streams_keys
 from ...plan.launch.launch import counts_rows
 from ...plan.launch.prompt_splits import choose_tiled_splits
-from ...plan.launch.selection import QueryTiles, with_row_copies
+from ...plan.launch.selection import QueryTiles, row_copies_of_pair, with_row_copies
 from ...plan.launch.sm90_selection import (
     TileChoice,
     TileKind,
@@ -84,8 +84,11 @@ def _specified_sm100(
         if streams and posed.num_qo is None and tiles.num_qo > 1:
             tiles = QueryTiles(1, "stream-K has one")
         if posed.num_qo is None:
-            tiles = with_row_copies(tiles, spec.config, posed.sizes.seqlen_q)
+            lengths = posed.sizes.seqlen_q, posed.sizes.seqlen_k
+            tiles = with_row_copies(tiles, spec.config, *lengths)
         spec = _with_query_tiles(spec, tiles.num_qo, tiles.row_copies)
+    else:
+        spec = _with_copies_in_pair(spec, posed.sizes.seqlen_q, posed.sizes.seqlen_k)
     if posed.features.num_splits is None and posed.num_qo is None and not streams:
         # With either given, the results must not depend on the batch.
         tiles, splits = choose_tiled_splits(spec, tiles, posed.sizes, posed.sms)
@@ -153,7 +156,7 @@ def _blackwell_specification_of(
     if tiles is not None and isinstance(spec, KernelSpec):
         return _with_query_tiles(spec, tiles.num_qo, tiles.row_copies)
     assert isinstance(spec, Depth512Spec)
-    return spec
+    return _with_copies_in_pair(spec, problem.sizes.seqlen_q, problem.sizes.seqlen_k)
 
 
 def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specified:
@@ -227,6 +230,12 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int, row_copies: int = 1) -> Ker
     if (num_qo, row_copies) == (spec.config.num_qo, spec.config.row_copies):
         return spec
     return spec.with_config(spec.config.with_num_qo(num_qo, row_copies))
+
+
+@lru_cache(maxsize=1024)
+def _with_copies_in_pair(spec: Depth512Spec, seqlen_q: int, seqlen_k: int) -> Depth512Spec:
+    """Return one object per kernel, as :func:`_specification` does, with copies of few rows."""
+    return spec.with_row_copies(row_copies_of_pair(spec.config, seqlen_q, seqlen_k))
 
 
 @lru_cache(maxsize=1024)

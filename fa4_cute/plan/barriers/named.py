@@ -66,6 +66,10 @@ WRITTEN: Final = NamedBarrier(
 COPIES: Final = NamedBarrier(
     6, "copies", "copies of the rows have left what they have", WARP_GROUP_THREADS, NUM_CHAINS
 )
+COPIES_OF_PAIR: Final = NamedBarrier(
+    COPIES.number, COPIES.name, COPIES.event, WARP_GROUP_THREADS
+)
+"""The one softmax group of each CTA of a pair."""
 EXCHANGE: Final = NamedBarrier(
     1, "exchange", "the two warps that hold the same 32 rows have met", 2 * WARP_THREADS, 2
 )
@@ -103,6 +107,8 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
         "depth512 stream-K": (EXCHANGE, PARTS),
+        "few depth512": (COPIES_OF_PAIR,),
+        "few depth512 stream-K": (COPIES_OF_PAIR, PARTS),
         "sm90": (CONSUMER, CLEAN, TURN),
         "sm90 fp8": (CONSUMER, CLEAN_RAW, TURN),
     }

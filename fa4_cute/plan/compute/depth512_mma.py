@@ -22,11 +22,19 @@ def qk_stage_plan(config: Depth512Config, stage: int) -> MmaPlan:
     return ss_plan(q, k, k=depth, cta_group=config.cta_group())
 
 
-def pv_block_plan(config: Depth512Config) -> MmaPlan:
-    """O_part += P[:, half] V[half, part]: one key half; the same for O_lo and O_hi."""
+def pv_block_plan(config: Depth512Config, key_block: int = 0) -> MmaPlan:
+    """O_part += P[:, half] V[half, part]: one key half; the same for O_lo and O_hi.
+
+    Halves differ where rows have copies: each has the keys of some of them.
+    """
     p = SmemOperand(config.qkv_dtype, config.BM, config.BK1, config.swizzle_mode)
     v = replace(p, mn=config.v_cols_per_cta(), mn_major=True)
     k, pair = config.BK1, config.cta_group()
     if config.p_in_tmem:
-        return ts_plan(v, m=config.MMA_M, k=k, num_stages=1, quarters=(), cta_group=pair)
+        copies = config.row_copies
+        each = max(copies // config.num_pv_stages, 1)
+        return ts_plan(
+            v, m=config.MMA_M, k=k, num_stages=1, quarters=(), cta_group=pair, row_copies=copies,
+            copies_taken=range(key_block * each, (key_block + 1) * each) if copies > 1 else None,
+        )  # fmt: skip
     return ss_plan(p, v, k=k, cta_group=pair)

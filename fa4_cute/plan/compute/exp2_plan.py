@@ -74,10 +74,15 @@ class Exp2Plan:
         each. A thread has those keys of a tile that its copy of the rows has."""
         keys = config.keys_of_copy
         if config.row_copies > 1:
-            return cls(keys, keys // COPY_BATCH_COLUMNS)
+            return cls.of_copies(keys)
         quarters = pv_plan(config).is_in_quarters
         batches = QUARTERS if quarters else keys // EVEN_BATCH_COLUMNS
         return cls(keys, batches, config.tuning.num_emulated(keys // 2))
+
+    @classmethod
+    def of_copies(cls, keys: int) -> Exp2Plan:
+        """Return the plan of a thread whose copy of a row has ``keys`` keys of a tile."""
+        return cls(keys, keys // COPY_BATCH_COLUMNS)
 
     @property
     def num_pairs(self) -> int:

@@ -202,5 +202,7 @@ class FA4Config(FA4TileConfig):
             bn_cap=bn_cap,
             qkv_dtype=qkv_dtype,
         ).tuned()
-        widest = config.widest_swizzle(depth, config.ov_depth)
+        # Rope columns may be padded: their chunk is one box, whose rest TMA fills with zeros.
+        depths = (config.ov_depth,) if is_mla else (depth, config.ov_depth)
+        widest = config.widest_swizzle(*depths)
         return config if widest is config.swizzle_mode else replace(config, swizzle_mode=widest)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import VECTOR_COLUMNS
+from ..facts.hardware import OUTPUT_SWIZZLE, VECTOR_COLUMNS, align_up
 
 ROW_COPIES: Final = (1, 2, 4)
 """Copies of the rows of a Q tile: the warps of a softmax group hold them, each in whole ones."""
@@ -41,6 +41,11 @@ class RowCopiesPlan:
     copies: int
     rows: int
     columns: int
+
+    @classmethod
+    def of(cls, copies: int, rows: int, depth: int, operands: DType) -> RowCopiesPlan:
+        """Return the plan of an O of ``depth`` columns, in the output type of ``operands``."""
+        return cls(copies, rows, align_up(depth, OUTPUT_SWIZZLE.bytes // operands.output.size))
 
     def share(self, num_groups: int) -> int:
         """Return the columns that a copy adds up where ``num_groups`` warp groups divide them."""

@@ -41,6 +41,7 @@ from ..facts.hardware import (
     align_down,
     ceil_div,
 )
+from .copies import RowCopiesPlan
 from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 
@@ -66,6 +67,7 @@ class Depth512Config(OperandConfig):
         p_in_memory: P goes through shared memory, also where Tensor Memory has a place for it.
         writes_rows: O goes row by row from the registers to memory, and nothing is staged over Q.
         streams_keys: a pair takes parts of query tiles, as many key tiles as any other.
+        row_copies: copies of a CTA's rows in its lanes of Tensor Memory, each with keys of its own.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -83,6 +85,7 @@ class Depth512Config(OperandConfig):
     p_in_memory: bool = False
     writes_rows: bool = False
     streams_keys: bool = False
+    row_copies: int = 1
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -139,11 +142,6 @@ class Depth512Config(OperandConfig):
     def BK1(self) -> int:
         """Keys of one V slot."""
         return self.BN // NUM_PV_STAGES
-
-    @property
-    def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
-        return self.group > 1 and self.BM % self.group == 0
 
     def cta_group(self) -> int:
         """CTAs per MMA."""
@@ -220,8 +218,13 @@ class Depth512Config(OperandConfig):
 
     @property
     def correction_bytes(self) -> int:
-        """Bytes of the correction factors, one float per row."""
-        return self.BM * DType.FP32.size
+        """Bytes of the correction factors, one float per row, and of sums where copies join."""
+        return self.BM * DType.FP32.size * (2 if self.row_copies > 1 else 1)
+
+    @property
+    def copies_plan(self) -> RowCopiesPlan:
+        """How copies of the rows put O together."""
+        return RowCopiesPlan.of(self.row_copies, self.rows_of_copy, self.depth, self.qkv_dtype)
 
     @property
     def num_k_scale_bufs(self) -> int:
@@ -248,15 +251,14 @@ class Depth512Config(OperandConfig):
         """Bytes besides the ring and the barriers."""
         scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
-        return used + scales + self.answer_bytes + self.stretch_bytes
+        return used + scales + self.answer_bytes + self.stretch_bytes + self.copies_plan.size
 
     @property
     def correction_writes(self) -> bool:
-        """Whether the correction role writes O, from registers, where the softmax does else.
-
-        A part of a query tile has to carry what its softmax knows: its sink and its log-sum-exp.
+        """Whether the correction role writes O, from registers, where the softmax does else: it
+        alone knows sinks and log-sum-exps of parts, and what copies of a row have.
         """
-        return self.writes_rows and not self.streams_keys
+        return self.writes_rows and not self.streams_keys and self.row_copies == 1
 
     @property
     def answer_bytes(self) -> int:
@@ -339,9 +341,9 @@ class Depth512Config(OperandConfig):
         cls, qkv_dtype: DType, depth: int, *, group: int = 1, page_size: int = 0
     ) -> Depth512Config:
         """Return the configuration of one K/V head: of the dtype's own swizzle, or a wider one
-        over small pages if its chunks are no wider than the stages of P (``depth512_limits``)."""
+        over small pages if its chunks are no wider than stages of P that lie in shared memory."""
         own = qkv_dtype.default_swizzle
         config = cls(group, group, depth, own, page_size=page_size, qkv_dtype=qkv_dtype)
         widest = config.widest_swizzle(depth)
-        fits = widest.bytes // qkv_dtype.size <= config.BK1
+        fits = config.p_in_tmem or widest.bytes // qkv_dtype.size <= config.BK1
         return replace(config, swizzle_mode=widest) if fits else config

@@ -7,7 +7,8 @@ from typing import Final
 
 from ..barriers.answers import STRETCH_BYTES
 from ..facts.dtypes import DType
-from ..facts.hardware import SwizzleMode, prev_pow2
+from ..facts.hardware import SwizzleMode, align_up, prev_pow2
+from .copies import ROW_COPIES
 
 QKV_DTYPES: Final = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 MANY_PAGES: Final = 4
@@ -23,6 +24,7 @@ class OperandConfig(ABC):
     page_size: int
     qkv_dtype: DType
     streams_keys: bool = False
+    row_copies: int = 1
 
     @property
     def stretch_bytes(self) -> int:
@@ -47,6 +49,8 @@ class OperandConfig(ABC):
         for name, value in (heads | positive).items():
             if value < 1:
                 raise ValueError(f"{name}={value}: must be at least 1")
+        if self.row_copies not in ROW_COPIES:
+            raise ValueError(f"row_copies={self.row_copies}: choose 1, 2 or 4 copies of the rows")
         if self.num_q_heads % self.group:
             raise ValueError(
                 f"num_q_heads={self.num_q_heads} is not a multiple of group={self.group}"
@@ -92,9 +96,24 @@ class OperandConfig(ABC):
         """Keys per tile."""
 
     @property
-    @abstractmethod
+    def tile_rows(self) -> int:
+        """Rows of the memory of one Q tile in this CTA, all copies of them."""
+        return self.BM
+
+    @property
+    def rows_of_copy(self) -> int:
+        """Rows of one Q tile that differ: those of one copy."""
+        return self.tile_rows // self.row_copies
+
+    @property
+    def keys_of_copy(self) -> int:
+        """Keys of a tile that one copy of the rows has for itself."""
+        return self.BN // self.row_copies
+
+    @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
+        """Whether the heads of a group are packed into the rows of one Q tile of a CTA."""
+        return self.group > 1 and self.rows_of_copy % self.group == 0
 
     @abstractmethod
     def cta_group(self) -> int:
@@ -126,14 +145,16 @@ class OperandConfig(ABC):
 
     def widest_swizzle(self, *depths: int) -> SwizzleMode:
         """Return the swizzle of operands of these head dims: over small pages the widest that pads
-        none of them, so that fp8 ones of whole 128 columns are half as many boxes."""
+        none of them further, so that fp8 ones of whole 128 columns are half as many boxes."""
         own, widest = self.qkv_dtype.default_swizzle, SwizzleMode.B128
-        pads = any(depth * self.qkv_dtype_size % widest.bytes for depth in depths)
+        rows = [depth * self.qkv_dtype_size for depth in depths]
+        pads = any(align_up(row, widest.bytes) > align_up(row, own.bytes) for row in rows)
         return own if pads or not self.has_small_pages else widest
 
     def BM_eff(self) -> int:
-        """Sequence positions per CTA."""
-        return self.BM // self.group if self.fuse_gqa else self.BM
+        """Sequence positions per CTA; copies of a row are one position."""
+        rows = self.BM // self.row_copies
+        return rows // self.group if self.fuse_gqa else rows
 
     def PairBM_eff(self) -> int:
         """Sequence positions per work tile: what masks and the tile map count in."""

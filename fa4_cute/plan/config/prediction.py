@@ -81,7 +81,8 @@ class ChunkRow(NamedTuple):
 class DecodingRow(NamedTuple):
     """Costs of one Q tile to a CTA, or of a pair, up to these head dims, whose keys may be split.
 
-    ``kernel`` is "few" for one Q tile with copies of its few rows, "1q" without, and "pair".
+    ``kernel`` is "few" for one Q tile with copies of its few rows, "1q" without, "few pair" and
+    "pair" for pairs.
     ``tile`` are those of a CTA with a query tile, of a step of decoding; ``combine`` those of the
     launch that puts splits together: ``first`` once, ``tile`` for each further round of loads
     (``plan.spec.combine_spec.rounds_of_loads``) and ``per_keys`` for 1,024 rows of O.

@@ -16,7 +16,6 @@ from typing import Final
 
 from ..facts.dtypes import DType
 from ..facts.hardware import (
-    OUTPUT_SWIZZLE,
     TMEM_COLUMNS,
     UMMA_MAX_N,
     WARP_GROUP_THREADS,
@@ -24,7 +23,7 @@ from ..facts.hardware import (
     align_down,
     align_up,
 )
-from .copies import KEYS_OF_COPIES, ROW_COPIES, RowCopiesPlan
+from .copies import KEYS_OF_COPIES, RowCopiesPlan
 from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 from .tuning import Tuning
@@ -101,8 +100,6 @@ class FA4TileConfig(OperandConfig):
         )
         if self.num_qo not in (1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA")
-        if self.row_copies not in ROW_COPIES:
-            raise ValueError(f"row_copies={self.row_copies}: choose 1, 2 or 4 copies of the rows")
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -162,25 +159,6 @@ class FA4TileConfig(OperandConfig):
     def tile_rows(self) -> int:
         """Rows of the memory of one Q tile in this CTA, all copies of them."""
         return self.MMA_M // self.cta_group()
-
-    @property
-    def rows_of_copy(self) -> int:
-        """Rows of one Q tile that differ: those of one copy."""
-        return self.tile_rows // self.row_copies
-
-    @property
-    def keys_of_copy(self) -> int:
-        """Keys of a tile that one copy of the rows has for itself."""
-        return self.BN // self.row_copies
-
-    @property
-    def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile of a CTA."""
-        return self.group > 1 and self.rows_of_copy % self.group == 0
-
-    def BM_eff(self) -> int:
-        """Sequence positions per CTA; copies of a row are one position."""
-        return super().BM_eff() // self.row_copies
 
     @property
     def value_swizzle(self) -> SwizzleMode:
@@ -294,8 +272,7 @@ class FA4TileConfig(OperandConfig):
     @property
     def copies_plan(self) -> RowCopiesPlan:
         """How copies of the rows put O together."""
-        columns = align_up(self.ov_depth, OUTPUT_SWIZZLE.bytes // self.qkv_dtype.output.size)
-        return RowCopiesPlan(self.row_copies, self.rows_of_copy, columns)
+        return RowCopiesPlan.of(self.row_copies, self.rows_of_copy, self.ov_depth, self.qkv_dtype)
 
     @property
     def own_copies_bytes(self) -> int:

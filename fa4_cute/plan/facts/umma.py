@@ -137,7 +137,9 @@ class MmaPlan:
         quarters: quarters of the blocks that precede the end of each stage, where the blocks divide
             by four; without them stages are equal.
         cta_group: CTAs that share the MMA.
-        row_copies: copies of the rows of D, of which each takes K blocks of its own.
+        row_copies: copies of the rows of D in the lanes of a CTA, of which each takes K blocks of
+            its own.
+        copies_taken: those whose K blocks these are; None stands for all.
     """
 
     dtype: DType
@@ -150,6 +152,7 @@ class MmaPlan:
     quarters: tuple[int, ...] = ()
     cta_group: int = 1
     row_copies: int = 1
+    copies_taken: range | None = None
 
     @property
     def smem_a(self) -> SmemOperand:
@@ -199,7 +202,8 @@ class MmaPlan:
 
     def copy_of(self, k_block: int) -> int:
         """Return which copy of the rows takes the ``k_block``-th K block."""
-        return k_block * self.row_copies // self.num_k_mmas
+        taken = self.copies_taken or range(self.row_copies)
+        return taken[k_block * len(taken) // self.num_k_mmas]
 
     def is_first_of_copy(self, k_block: int) -> bool:
         """Whether the K block is the first that its copy of the rows takes."""
@@ -208,15 +212,17 @@ class MmaPlan:
     def disabled_lanes(self, k_block: int) -> tuple[int, ...]:
         """Return the lanes of D that an MMA leaves as they are, 32 a word, the lowest first.
 
-        It is empty where the MMA writes all lanes (PTX ISA, "tcgen05.mma", disable-output-lane).
+        Of a pair the words of the second CTA follow. It is empty where the MMA writes all lanes
+        (PTX ISA, "tcgen05.mma", disable-output-lane).
         """
         if self.row_copies == 1:
             return ()
         words = TMEM_LANES // WORD_BITS
         own = self.copy_of(k_block)
-        return tuple(
+        of_cta = [
             0 if word * self.row_copies // words == own else ALL_LANES for word in range(words)
-        )
+        ]
+        return tuple(of_cta * self.cta_group)
 
     @property
     def idesc(self) -> int:
@@ -272,6 +278,7 @@ def ts_plan(
     quarters: tuple[int, ...] = (3, 4),
     cta_group: int = 1,
     row_copies: int = 1,
+    copies_taken: range | None = None,
 ) -> MmaPlan:
     """Return the plan of P V with P in Tensor Memory, in quarters where the key blocks allow."""
     return MmaPlan(
@@ -284,4 +291,5 @@ def ts_plan(
         quarters=quarters,
         cta_group=cta_group,
         row_copies=row_copies,
+        copies_taken=copies_taken,
     )

@@ -41,7 +41,7 @@ def choose_tiled_splits(
         return TiledSplits(tiles, splits)
     # Both are possible: the kernel of two is where the choice began, and one that is not is final.
     count = 3 - spec.config.num_qo
-    copies = row_copies_of(spec.config, count, sizes.seqlen_q)
+    copies = row_copies_of(spec.config, count, sizes.seqlen_q, sizes.seqlen_k)
     config = spec.config.with_num_qo(count, copies)
     other = choose_blackwell_splits(spec.with_config(config), sizes, num_sms)
     if other is None or other.key_splits.num_splits == 1 or other.cycles > WORTH * splits.cycles:

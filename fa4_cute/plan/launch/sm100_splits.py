@@ -334,9 +334,9 @@ def _decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | Non
         return None
     if isinstance(config, FA4Config) and config.pair_cta:
         return None
-    kernel = "pair"
-    if isinstance(config, FA4Config):
-        kernel = "few" if config.row_copies > 1 else "1q"
+    kernel = "1q" if isinstance(config, FA4Config) else "pair"
+    if config.row_copies > 1:
+        kernel = "few" if isinstance(config, FA4Config) else "few pair"
     of = config.qkv_dtype, config.depth, spec.output_depth
     row = predicted_of(DECODING, kernel, *of)
     if row is not None and isinstance(config, FA4Config) and config.num_qo > 1:

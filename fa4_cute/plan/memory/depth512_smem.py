@@ -37,6 +37,7 @@ class Depth512SMemLayout(SMemLayout):
                 "correction": config.correction_bytes,
                 "q_scale": config.q_scale_bytes,
                 "k_scale": config.num_k_scale_bufs * config.k_scale_stride_bytes,
+                "copies": config.copies_plan.size,
                 "answer": config.answer_bytes,
                 "stretch": config.stretch_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
@@ -79,6 +80,11 @@ class Depth512SMemLayout(SMemLayout):
     def p_chunk_byte_offset(self, chunk: int = 0) -> int:
         """Return the start of column chunk ``chunk`` of P; the key blocks follow one another."""
         return self.p_byte_offset + chunk * self.chunk_bytes
+
+    @property
+    def copies_byte_offset(self) -> int:
+        """Start of what copies of rows leave for one another (``plan.config.copies``)."""
+        return self.table["copies"].start
 
     @property
     def kv_byte_offset(self) -> int:

@@ -1,8 +1,10 @@
 """``CombineSpec``: the kernel that puts the partial results of split keys together.
 
 Every split of a query tile writes its own normalised O in float32 and its log-sum-exp. The combine
-kernel weighs them: one warp per (query, head) row (``docs/sources.md`` section 9). Results of whole
+kernel weighs them: a warp per (query, head) row (``docs/sources.md`` section 9). Results of whole
 calls over different keys, whose O has the element type, are put together in the same way.
+A row of more columns than a warp's lanes take at a time has a warp for each of its parts: one warp
+for two of them waits for the loads of one after those of the other.
 Partial O is (split, row, column); row ``r`` is head ``r % heads`` of query ``r // heads``.
 """
 
@@ -90,7 +92,7 @@ class CombineSpec:
 
     @property
     def num_threads(self) -> int:
-        """Threads per CTA: four rows."""
+        """Threads per CTA: four warps."""
         return 4 * WARP_THREADS
 
     @property
@@ -113,9 +115,14 @@ class CombineSpec:
         """Splits that a warp loads at the same time."""
         return CALLS_ABREAST if self.of_calls else ABREAST
 
+    @property
+    def warps_per_row(self) -> int:
+        """Warps that a row has: one for each part of its columns."""
+        return ceil_div(self.depth, self.columns_per_step)
+
     def num_blocks(self, num_rows: int) -> int:
         """Return the CTAs for ``num_rows`` rows."""
-        return ceil_div(num_rows * WARP_THREADS, self.num_threads)
+        return ceil_div(num_rows * self.warps_per_row * WARP_THREADS, self.num_threads)
 
 
 def rounds_of_loads(num_splits: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from math import gcd
 from typing import Any, ClassVar, Final, TypeVar
 
 from ..compute.probability import ProbabilityPlan
@@ -11,7 +12,7 @@ from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..config.sm90_config import SM90Config
 from ..facts.dtypes import DType
-from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, SwizzleMode
+from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, WARP_THREADS, SwizzleMode, prev_pow2
 from ..masks.masks import CAUSAL, NULL
 from .combine_spec import CombineSpec
 from .extras import Extras
@@ -260,8 +261,12 @@ class CommonSpec(ABC):
 
     @property
     def tiles_of_pages(self) -> int:
-        """Key tiles whose pages the lanes of a load warp hold at a time."""
-        return 1
+        """Key tiles whose pages the lanes of a load warp hold at a time: of few rows, whose tiles
+        may take less than the page table's answer, as many as there are lanes for."""
+        page = self.variant.page_size
+        if not page or self.row_copies == 1:
+            return 1
+        return prev_pow2(WARP_THREADS // (self.config.BN // gcd(self.config.BN, page)))
 
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins."""
@@ -290,7 +295,7 @@ class CommonSpec(ABC):
     @property
     def row_copies(self) -> int:
         """Copies of the rows of a Q tile in its memory, each of ``query_rows``."""
-        return 1
+        return self.config.row_copies
 
     @property
     def query_rows(self) -> int:

@@ -29,14 +29,32 @@ def unsupported_reason(config: Depth512Config) -> str | None:
             f"TMA needs multiples of 16 bytes; nearest supported choice: depth={nearest}"
         )
     span = config.swizzle_mode.bytes // config.qkv_dtype_size
-    if config.swizzle_mode is SwizzleMode.NONE or span > config.BK1:
+    exceeds = span > config.BK1 and not config.p_in_tmem
+    if config.swizzle_mode is SwizzleMode.NONE or exceeds:
         swizzle = config.qkv_dtype.default_swizzle
         return (
             f"swizzle_mode={config.swizzle_mode.name} makes column chunks of {span} elements, "
             f"which the {config.BK1}-key stages of P cannot use; nearest supported choice: "
             f"swizzle_mode={swizzle.name}"
         )
-    return _budget_problem(config)
+    return _copies_problem(config) or _budget_problem(config)
+
+
+def _copies_problem(config: Depth512Config) -> str | None:
+    copies = config.row_copies
+    if copies == 1:
+        return None
+    problems = (
+        (config.split_o or not config.p_in_tmem, "P in Tensor Memory alone has lanes of its own"),
+        (
+            config.group > 1 and not config.fuse_gqa and config.tile_rows % config.group == 0,
+            f"copies of {config.rows_of_copy} rows do not hold the {config.group} heads of a group",
+        ),
+    )
+    found = [text for is_one, text in problems if is_one]
+    if not found:
+        return None
+    return f"row_copies={copies}: {found[0]}; nearest supported choice: row_copies=1"
 
 
 def _budget_problem(config: Depth512Config) -> str | None:

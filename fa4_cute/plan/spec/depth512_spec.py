@@ -87,19 +87,31 @@ class Depth512Spec(CommonSpec):
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
+        p_in_memory = keeps_p_in_memory(variant)
+        # Scales of keys leave no registers for wider chunks, P in memory has narrow ones.
+        keeps_narrow = variant.token_scales or p_in_memory
         config = replace(
             with_features(config, variant),
             dynamic=variant.is_dynamic,
             streams_keys=variant.streams_keys,
-            p_in_memory=keeps_p_in_memory(variant),
+            p_in_memory=p_in_memory,
             writes_rows=may_write_rows(variant),
-            # Scales of keys leave no registers for wider chunks.
-            swizzle_mode=dtype.default_swizzle if variant.token_scales else config.swizzle_mode,
+            swizzle_mode=dtype.default_swizzle if keeps_narrow else config.swizzle_mode,
         )
         refuse(unsupported_reason(config))
         schedule = _schedule_of(config)
         tuning = tuning_of(TUNED, "pair", dtype, head_dim, head_dim)
         return cls(config, variant, look_ahead=look_ahead, tuning=tuning, schedule=schedule)
+
+    def with_row_copies(self, row_copies: int) -> Depth512Spec:
+        """Return the same kernel with as many copies of the rows of a CTA.
+
+        Raises:
+            ValueError: naming the limit, when no such kernel exists.
+        """
+        config = replace(self.config, row_copies=row_copies)
+        refuse(unsupported_reason(config))
+        return replace(self, config=config, schedule=_schedule_of(config))
 
     @property
     def name(self) -> str:
@@ -108,6 +120,7 @@ class Depth512Spec(CommonSpec):
         parts = ["fa4_sm100_pair", config.qkv_dtype.value, f"d{config.depth}", f"g{config.group}"]
         parts += self.variant.name_parts
         parts += [] if self.look_ahead else ["in_turn"]
+        parts += [f"x{config.row_copies}"] if config.row_copies > 1 else []
         return "_".join(parts)
 
     @property
@@ -140,15 +153,22 @@ class Depth512Spec(CommonSpec):
         return self.config.depth
 
     @property
+    def thread_columns(self) -> int:
+        """Columns of S that a softmax thread has: of copies of rows those of their keys."""
+        return self.config.s_columns // self.row_copies
+
+    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials of a thread's columns run as a polynomial."""
-        columns = self.config.s_columns
+        columns = self.thread_columns
+        if self.row_copies > 1:
+            return Exp2Plan.of_copies(columns)
         return Exp2Plan(columns, num_emulated=self.tuning.num_emulated(columns // 2))
 
     @property
     def column_plan(self) -> ColumnPlan:
         """How a softmax thread reads its scores: all stay in registers."""
-        return ColumnPlan(self.config.s_columns, self.exp2_plan.num_batches)
+        return ColumnPlan(self.thread_columns, self.exp2_plan.num_batches)
 
     @property
     def tile_positions(self) -> int:

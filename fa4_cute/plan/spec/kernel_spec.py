@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import gcd
 from typing import Final
 
 from ..compute.column_plan import ColumnPlan
@@ -11,7 +10,7 @@ from ..compute.exp2_plan import Exp2Plan
 from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
-from ..facts.hardware import WARP_THREADS, SwizzleMode, prev_pow2
+from ..facts.hardware import SwizzleMode
 from ..masks.masks import NULL
 from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
 from .issue_order import IssueOrder
@@ -244,15 +243,6 @@ class KernelSpec(CommonSpec):
         return config.crosses and shallow and is_plain(variant) and variant.mask == NULL
 
     @property
-    def tiles_of_pages(self) -> int:
-        """Key tiles whose pages the lanes of a load warp hold at a time: of few rows, whose tiles
-        may take less than the page table's answer, as many as there are lanes for."""
-        page = self.variant.page_size
-        if not page or self.row_copies == 1:
-            return 1
-        return prev_pow2(WARP_THREADS // (self.config.BN // gcd(self.config.BN, page)))
-
-    @property
     def drains_rings(self) -> bool:
         """Whether the load role ends with a wait for every slot: the CTA of a pair must not end
         before the other's MMAs, and a persistent one uses all slots again."""
@@ -268,11 +258,6 @@ class KernelSpec(CommonSpec):
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
         return self.config.rows_of_copy // self.rows_per_position
-
-    @property
-    def row_copies(self) -> int:
-        """Copies of the rows of a Q tile in its memory, each of ``query_rows``."""
-        return self.config.row_copies
 
     @property
     def key_rows(self) -> int:

@@ -22,8 +22,9 @@ class Linear(Steps):
 
     def launches(
         self, keys: int, splits: int, where: str = "workspace",
-        rows: tuple[int, int, int] = (1, 4, 1), page: int = 0,
+        rows: tuple[int, int, int] | None = None, page: int = 0,
     ) -> list[list[float]]:  # fmt: skip
+        rows = rows or (1, 4, 1)
         if page:
             return [[START + TILE + PAGE_KEY * keys]]
         self.asked.append((keys, splits, where, rows))

@@ -80,6 +80,17 @@ def test_the_best_is_the_fastest_that_is_faster_for_sure() -> None:
     assert best(without) is BASE
 
 
+def test_of_choices_that_change_as_much_that_which_wins_draw_by_draw_is_taken() -> None:
+    """Beside the defaults the other one looks faster: they differ in draws in which both are slow.
+    """
+    base = replace(BASE, cycles={"a": (100, 100, 300)})
+    steady = replace(BASE, tuning=FASTER, cycles={"a": (90, 91, 80)})
+    other = replace(BASE, tuning=UNSURE, cycles={"a": (89, 99, 99)})
+    assert other.score(steady).median > 1
+    assert best({DEFAULT: base, UNSURE: other, FASTER: steady}) is steady
+    assert best({DEFAULT: base, UNSURE: other}) is other
+
+
 def test_a_second_change_has_to_win_by_itself() -> None:
     both = replace(FASTER, parts=(2, 1, 1))
     hardly = replace(BASE, tuning=both, cycles={"a": (94, 96), "b": (101, 99)})

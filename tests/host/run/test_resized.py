@@ -74,9 +74,9 @@ def test_other_sizes_are_no_other_call(feature: str, place: str) -> None:
 
 def test_sizes_that_take_another_kernel_take_the_long_way_once_each() -> None:
     """Two Q tiles from some grid on; copies of few rows; decoding and prefill take turns."""
-    sizes = [(5, 20), (3000, 20), (7, 20), (3001, 20), (6, 33)]
+    sizes = [(5, 200), (3000, 200), (7, 200), (3001, 200), (6, 330)]
     assert compare([replace(PACKED, seqlens=size) for size in sizes]) == 2
-    sizes = [(5, 20), (260, 20), (7, 20), (261, 20), (6, 33)]
+    sizes = [(5, 200), (260, 200), (7, 200), (261, 200), (6, 330)]
     assert compare([replace(PACKED, seqlens=size) for size in sizes]) == 2
 
 

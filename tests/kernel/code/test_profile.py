@@ -57,11 +57,11 @@ def test_what_holds_of_its_profile(
     assert found.path[-1].end - found.path[0].start == found.cycles
     assert found.limit == "tensor"
     assert [role.warps for role in found.roles[2:5]] == [(8, 9, 10, 11), (12,), (13,)]
-    # The softmax groups and the MMA warp wait for one another: the path goes to and fro between
-    # the MMA warp and one group or both. The MMAs are the limit, so both need not be on it.
+    # The softmax groups and the MMA warp wait for one another. The MMAs are the limit, so most of
+    # the path is theirs, and little besides is not of a group or both.
     roles = [range(8), [12]]
     shares = [sum(p.end - p.start for p in found.path if p.warp in own) for own in roles]
-    assert min(shares) >= 0.4 * found.cycles
+    assert shares[1] >= 0.4 * found.cycles
     assert sum(shares) >= 0.95 * found.cycles
     ways = {(one.giver, one.through) for one in found.handovers}
     assert {("warp 12", "tensor core"), ("warp 13", "TMA load")} <= ways

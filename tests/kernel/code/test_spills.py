@@ -13,6 +13,7 @@ import pytest
 
 from fa4_cute.plan.config.copies import KEYS_OF_COPIES
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.launch.selection import row_copies_of_pair
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
@@ -102,6 +103,8 @@ KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
     "few d128": (128, BF16, {"num_qo": 1, "row_copies": 2}),
     "few d128 fp8": (128, FP8, {"num_qo": 1, "row_copies": 4}),
     "few d192v128 fp8": (192, FP8, {"num_qo": 1, "row_copies": 4, **MLA}),
+    "few d256 fp8": (256, FP8, {"row_copies": 4}),
+    "few d208 fp8": (208, FP8, {"row_copies": 2}),
     "2Q d64 fp8": (64, FP8, {"num_qo": 2}),
     "2Q d96 fp8": (96, FP8, {"num_qo": 2}),
     "2Q d128 fp8": (128, FP8, {"num_qo": 2}),
@@ -135,6 +138,7 @@ SLOW = (
     ("d512", "streamed paged"),
     # Whose load warps hold the pages of many tiles.
     ("few d128 fp8", "streamed paged"),
+    ("few d256 fp8", "streamed paged"),
 )
 ALSO_SCARCE = (
     ("pair_cta d192v128", "persistent all"),
@@ -216,11 +220,24 @@ def has_copies(variant: Variant) -> bool:
     return most_keys(variant, 1) in (0, KEYS_OF_COPIES)
 
 
+def may_be_of_pair(variant: Variant) -> bool:
+    """Whether a pair of fp8 operands may hold copies of few rows, with a group of two."""
+    if variant.in_cluster or variant.partition is Partition.LAST:
+        return False
+    spec = Depth512Spec.for_attention(FP8, 256, group=2, variant=variant)
+    return row_copies_of_pair(spec.config, 1, KEYS_OF_COPIES) > 1
+
+
 FEW_ROWS = tuple(
     (kernel, name) for kernel, (name, variant) in product(FEW, VARIANTS.items())
     if has_copies(variant) and (KERNELS[kernel][1] is FP8 or not variant.token_scales)
 )  # fmt: skip
 """Every variant that the host can choose with them."""
+FEW_OF_PAIRS = tuple(
+    (kernel, name)
+    for kernel, (name, variant) in product(("few d256 fp8", "few d208 fp8"), VARIANTS.items())
+    if may_be_of_pair(variant)
+)  # fmt: skip
 LISTED_SLOW = ("2q d64 everything", "depth512 d256 persistent everything")
 """Kernels of the fixed list where registers are scarcest."""
 
@@ -230,16 +247,23 @@ def spec_of(kernel: str, variant: str) -> AttentionSpec:
     kind = KernelSpec if head_dim < SMALLEST_DEPTH else Depth512Spec
     asked = {name: value for name, value in options.items() if name != "row_copies"}
     spec = kind.for_attention(dtype, head_dim, group=2, variant=VARIANTS[variant], **asked)
-    if "row_copies" in options and isinstance(spec, KernelSpec):
-        return spec.with_config(replace(spec.config, row_copies=options["row_copies"]))
-    return spec
+    copies = options.get("row_copies", 1)
+    if copies > 1 and isinstance(spec, KernelSpec):
+        return spec.with_config(replace(spec.config, row_copies=copies))
+    return spec.with_row_copies(copies) if isinstance(spec, Depth512Spec) else spec
 
 
 @pytest.mark.parametrize(
     ("kernel", "variant"),
     [
         *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW),
-        *also(*(pair for pair in dict.fromkeys((*EXHAUSTIVE, *FEW_ROWS)) if pair not in SLOW)),
+        *also(
+            *(
+                pair
+                for pair in dict.fromkeys((*EXHAUSTIVE, *FEW_ROWS, *FEW_OF_PAIRS))
+                if pair not in SLOW
+            )
+        ),
     ],
 )
 def test_no_role_spills(kernel: str, variant: str) -> None:

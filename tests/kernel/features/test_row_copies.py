@@ -1,4 +1,7 @@
-"""Few rows: copies of them in the lanes of Tensor Memory, each with keys of its own."""
+"""Few rows: copies of them in the lanes of Tensor Memory, each with keys of its own.
+
+Of pairs it is the rows of both CTAs: a query tile has twice as many.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 import torch
 
 import fa4_cute
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.cases import CUT, FP8, FP16, Case, Lengths
 from testing.runner import check, launches, spec_of
@@ -31,7 +35,7 @@ def few(features: str, head_dim: int = 128, lengths: Lengths = STEPS, **more: An
 
 def copies_of(case: Case) -> int:
     spec = spec_of(case)
-    assert isinstance(spec, KernelSpec)
+    assert isinstance(spec, KernelSpec | Depth512Spec)
     return spec.config.row_copies
 
 
@@ -64,20 +68,51 @@ MORE = (
 """Also page tables of more tiles than lanes, and a group that is no divisor of the rows."""
 
 
-@pytest.mark.parametrize("case", [*CASES, *also(*MORE)], ids=str)
+def few_of_pair(features: str, lengths: Lengths = STEPS, head_dim: int = 256, **more: Any) -> Case:
+    return few(features, head_dim, lengths, dtype=FP8, **more)
+
+
+PAIRS = (
+    few_of_pair("ragged page16 sink", num_splits=1),
+    few_of_pair("fp8 cache causal", ((16, 600), (16, 129), (16, 8), (16, 0)), 224),
+    few_of_pair("ragged page64 stream_k", CUT),
+    few_of_pair("persistent ragged causal", MIXED, heads=4),
+    few_of_pair("split ragged window", ((11, 700), (0, 20), (5, 133)), num_splits=3),
+)
+MORE_PAIRS = (
+    few_of_pair("fp8 stream_k ragged page16 causal sink", MIXED, heads=4),
+    few_of_pair("", ((1, 300),)),
+    few_of_pair("persistent", ((3, 300),) * 5, kv_heads=8),
+    few_of_pair("causal", ((15, 300),), 208),
+    few_of_pair("tokens ragged page16 softcap", ((15, 300), (3, 33)), 240),
+    few_of_pair("padding bias", ((3, 400),)),
+    few_of_pair("union ragged function", ((9, 400), (3, 70))),
+    few_of_pair("chunked ragged page128", ((7, 400), (3, 70))),
+    few_of_pair("dynamic ragged", CUT),
+    few_of_pair("page128 cache", ((1, 5000), (1, 4096)), heads=4, kv_heads=1),
+    few_of_pair("ragged", ((33, 300), (50, 70)), heads=3, kv_heads=1),
+)
+"""Rows of the first CTA alone and of both; with a group that is no divisor of the rows."""
+
+
+@pytest.mark.parametrize("case", [*CASES, *PAIRS, *also(*MORE, *MORE_PAIRS)], ids=str)
 def test_four_copies(case: Case) -> None:
     assert copies_of(case) == 4
     check(case)
 
 
 TWO = (
+    # Staged: a share of O is two chunks.
+    few_of_pair("causal", ((100, 300),), heads=1, kv_heads=1),
     few("ragged page64 causal", 128, ((16, 600), (9, 40), (3, 0)), heads=4, kv_heads=1),
     few("fp8 cluster", 64, ((13, 700),), heads=4, kv_heads=1, num_splits=2, dtype=FP8),
     few("stream_k ragged window", 96, CUT, heads=16, kv_heads=1),
+    few_of_pair("ragged causal page16", ((32, 600), (17, 40), (3, 0)), heads=4, kv_heads=1),
+    few_of_pair("stream_k ragged page64", ((21, 600), (3, 40), (30, 129)), heads=4, kv_heads=1),
 )
 
 
-@pytest.mark.parametrize("case", [*TWO[:1], *also(*TWO[1:])], ids=str)
+@pytest.mark.parametrize("case", [*TWO[:2], TWO[4], *also(*TWO[2:4], *TWO[5:])], ids=str)
 def test_two_copies(case: Case) -> None:
     assert copies_of(case) == 2
     check(case)
@@ -88,6 +123,11 @@ def test_what_is_asked_for_keeps_one_row_a_lane() -> None:
     assert copies_of(few("ragged", num_qo=1)) == 1
 
 
+def test_pairs_of_16_bit_operands_have_none() -> None:
+    """Sums of all copies would leave the ring of K and V less than two key tiles."""
+    assert copies_of(few("ragged", 256)) == 1
+
+
 def inputs(keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(5)
     q = torch.randn(1, 1, 4, 64)
@@ -95,7 +135,7 @@ def inputs(keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return q.bfloat16(), k.bfloat16(), v.bfloat16()
 
 
-@pytest.mark.parametrize("keys", [100, 300])
+@pytest.mark.parametrize("keys", [128, 300])
 def test_an_infinite_value_stays_with_the_copy_that_sees_it(keys: int) -> None:
     """No other copy multiplies it by zero: the lanes of P V are those of the key's copy."""
     q, k, v = inputs(keys)

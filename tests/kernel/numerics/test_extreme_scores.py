@@ -138,3 +138,51 @@ def test_infinite_operands_beside_a_hiding_bias_are_nan_as_in_torch() -> None:
     assert torch.equal(out.isnan(), torchs.transpose(1, 2).isnan())
     assert out.isnan().any()
     assert not out[:, :, 1:].isnan().any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("depth", "arch", "options"),
+    [(64, SM100A, {}), (128, SM100A, {"num_qo": 1}), (256, SM100A, {}), (512, SM100A, {}),
+     (128, SM90A, {})],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("where", [90, 127, 170])
+def test_infinite_scores_behind_a_causal_mask(
+    depth: int, arch: str, options: dict[str, Any], where: int
+) -> None:
+    """One is NaN for the rows that see it, unless it is minus infinity, and nothing to the others.
+    """
+    operands = drawn((150, 190), 1, depth, BF16)
+    q, k, v = operands
+    k[0, where, 0, 0] = math.inf
+    out, lse = fa4_cute.flash_attn(*operands, causal=True, arch=arch, return_lse=True, **options)
+    scores = q[0, :, 0].double() @ k[0, :, 0].double().T * depth**-0.5
+    hidden = torch.arange(190) > torch.arange(150)[:, None] + 40
+    weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
+    bad = weights.isnan().any(-1)
+    assert bad.any()
+    assert not bad.all()
+    assert torch.equal(out[0, :, 0].isnan().all(-1), bad)
+    assert torch.equal(lse[0, 0].isnan(), bad)
+    exact_out = weights[~bad] @ v[0, :, 0].double()
+    torch.testing.assert_close(out[0, ~bad, 0].double(), exact_out, atol=0.02, rtol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("depth", "options"), [(64, {"num_qo": 2}), (256, {})], ids=str)
+def test_not_a_number_under_a_mask_spreads_through_modified_scores(
+    depth: int, options: dict[str, Any]
+) -> None:
+    """Whether its exponential is the hardware's or a polynomial: columns of the last key tile."""
+    operands = drawn((150, 190), 1, depth, BF16)
+    for where in range(160, 190, 2):
+        keys = operands[1].clone()
+        keys[0, where] = math.nan
+        given = operands[0], keys, operands[2]
+        out, lse = fa4_cute.flash_attn(
+            *given, causal=True, softcap=9.0, return_lse=True, **options
+        )
+        bad = torch.arange(150) + 40 >= where
+        assert torch.equal(out[0, :, 0].isnan().all(-1), bad)
+        assert torch.equal(lse[0, 0].isnan(), bad)

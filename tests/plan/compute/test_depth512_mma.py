@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -58,3 +60,19 @@ def test_p_in_tensor_memory_fits_its_scores_key_block_by_key_block(config: Depth
     assert starts == [0, columns]
     if config.p_in_tmem:
         assert starts[-1] + columns <= config.s_columns
+
+
+@pytest.mark.parametrize("copies", [2, 4])
+@pytest.mark.parametrize("dtype", [DType.FP8_E4M3, DType.BF16])
+def test_key_blocks_are_those_of_all_copies_of_the_rows(dtype: DType, copies: int) -> None:
+    """A lane is written by the K blocks of its copy's keys, and begun by the first of them."""
+    config = replace(Depth512Config.for_attention(dtype, 256), row_copies=copies)
+    begun = []
+    for key_block in range(config.num_pv_stages):
+        plan = pv_block_plan(config, key_block)
+        for k in plan.k_blocks(0):
+            copy = (key_block * config.BK1 + k * config.MMA_K) // config.keys_of_copy
+            lanes = [copy * 4 // copies <= word % 4 < (copy + 1) * 4 // copies for word in range(8)]
+            assert [word == 0 for word in plan.disabled_lanes(k)] == lanes
+            begun += [copy] if plan.is_first_of_copy(k) else []
+    assert begun == list(range(copies))

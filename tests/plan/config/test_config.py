@@ -184,13 +184,19 @@ def test_the_swizzle_of_the_dtype_is_the_default_choice() -> None:
         (FA4Config.for_attention(DType.FP8_E4M3, 128, page_size=64), SwizzleMode.B64),
         (FA4Config.for_attention(DType.FP8_E4M3, 128), SwizzleMode.B64),
         (FA4Config.for_attention(DType.FP8_E4M3, 64, page_size=16), SwizzleMode.B64),
-        (FA4Config.for_attention(DType.FP8_E4M3, 96, page_size=16), SwizzleMode.B64),
-        # Rope columns are half a chunk of 128.
-        (FA4Config.for_attention(DType.FP8_E4M3, 192, ov_depth=128, page_size=16), SwizzleMode.B64),
+        # Of either chunk two are 128 columns.
+        (FA4Config.for_attention(DType.FP8_E4M3, 96, page_size=16), SwizzleMode.B128),
+        # Rope columns are half a chunk of 128, which is one box all the same.
+        (
+            FA4Config.for_attention(DType.FP8_E4M3, 192, ov_depth=128, page_size=16),
+            SwizzleMode.B128,
+        ),
+        (FA4Config.for_attention(DType.FP8_E4M3, 192, ov_depth=64, page_size=16), SwizzleMode.B64),
+        (FA4Config.for_attention(DType.FP8_E4M3, 192, page_size=16), SwizzleMode.B64),
         (FA4Config.for_attention(DType.BF16, 64, page_size=16), SwizzleMode.B128),
         (Depth512Config.for_attention(DType.FP8_E4M3, 512, page_size=16), SwizzleMode.B128),
-        # The stages of P have 64 keys.
-        (Depth512Config.for_attention(DType.FP8_E4M3, 256, page_size=16), SwizzleMode.B64),
+        # The stages of P have 64 keys, but lie in Tensor Memory.
+        (Depth512Config.for_attention(DType.FP8_E4M3, 256, page_size=16), SwizzleMode.B128),
     ],
 )
 def test_fp8_operands_over_small_pages_have_chunks_of_128_columns(

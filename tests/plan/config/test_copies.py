@@ -12,7 +12,7 @@ from fa4_cute.plan.facts.hardware import VECTOR_COLUMNS, WARP_GROUP_THREADS
 PLANS = [
     RowCopiesPlan(copies, WARP_GROUP_THREADS // copies, columns)
     for copies in ROW_COPIES[1:]
-    for columns in (64, 128)
+    for columns in (64, 128, 256)
 ]
 
 

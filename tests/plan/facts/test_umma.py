@@ -190,6 +190,19 @@ def test_each_copy_of_the_rows_takes_keys_of_its_own(dtype: DType, copies: int) 
     assert begun == set(range(copies))
 
 
+def test_copies_of_a_pair_have_the_same_lanes_in_both_ctas() -> None:
+    """A part of the keys is that of some copies: here the third and the fourth."""
+    plan = ts_plan(
+        SmemOperand(DType.FP8_E4M3, 128, 64, B128, mn_major=True), m=256, k=64, num_stages=1,
+        quarters=(), cta_group=2, row_copies=4, copies_taken=range(2, 4),
+    )  # fmt: skip
+    for block, copy in enumerate((2, 3)):
+        assert plan.is_first_of_copy(block)
+        words = plan.disabled_lanes(block)
+        assert [i for i, word in enumerate(words) if word == 0] == [copy, copy + 4]
+        assert len(words) == 8
+
+
 def test_an_accumulation_without_copies_names_no_lanes() -> None:
     plan = ts_plan(SmemOperand(DType.BF16, 64, 128, B128, mn_major=True), m=128, k=128)
     assert {plan.disabled_lanes(k) for k in range(plan.num_k_mmas)} == {()}

@@ -7,15 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.copies import KEYS_OF_COPIES
+from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SM_COUNT
 from fa4_cute.plan.launch.launch import AttentionSizes
 from fa4_cute.plan.launch.selection import (
     QUERY_TILE_RULES,
+    RING_TILES,
     Workload,
     choose_query_tiles,
+    row_copies_of_pair,
     with_row_copies,
 )
+from fa4_cute.plan.spec import depth512_limits
 from fa4_cute.plan.spec.limits import supported
 
 
@@ -121,7 +126,7 @@ def test_few_rows_have_as_many_copies_as_lanes_hold(seqlen_q: int, group: int, c
     work = workload(seqlen_q, heads=group, group=group)
     one = choose_query_tiles(work.config, work.sizes)
     assert one.num_qo == 1
-    found = with_row_copies(one, work.config, seqlen_q)
+    found = with_row_copies(one, work.config, seqlen_q, KEYS_OF_COPIES)
     assert found.row_copies == copies
     assert (f"{copies} copies" in found.text) == (copies > 1)
     config = replace(work.config.with_num_qo(1), row_copies=copies)
@@ -133,7 +138,7 @@ def test_few_rows_have_as_many_copies_as_lanes_hold(seqlen_q: int, group: int, c
 def test_two_q_tiles_have_no_copies() -> None:
     work = workload(1)
     two = choose_query_tiles(work.config, work.sizes, asked=2)
-    assert with_row_copies(two, work.config, 1).row_copies == 1
+    assert with_row_copies(two, work.config, 1, 1024).row_copies == 1
 
 
 def test_a_tile_that_does_not_divide_has_no_copies() -> None:
@@ -141,4 +146,33 @@ def test_a_tile_that_does_not_divide_has_no_copies() -> None:
     work = workload(1)
     few = replace(work.config, bn_cap=64)
     one = choose_query_tiles(few, work.sizes)
-    assert with_row_copies(one, few, 1).row_copies == 1
+    assert with_row_copies(one, few, 1, 1024).row_copies == 1
+
+
+@pytest.mark.parametrize(
+    ("seqlen_q", "group", "copies"),
+    [(1, 1, 4), (64, 1, 4), (65, 1, 2), (16, 4, 4), (17, 4, 2), (32, 4, 2), (33, 4, 1), (9, 64, 1)],
+)
+def test_copies_of_a_pair_hold_the_rows_of_both_ctas(
+    seqlen_q: int, group: int, copies: int
+) -> None:
+    config = Depth512Config.for_attention(DType.FP8_E4M3, 256, group=group)
+    assert row_copies_of_pair(config, seqlen_q, KEYS_OF_COPIES) == copies
+    few = replace(config, row_copies=copies)
+    assert depth512_limits.supported(few)
+    assert few.fuse_gqa == config.fuse_gqa
+    assert few.num_kv_stages >= RING_TILES * few.slots_per_tile
+
+
+@pytest.mark.parametrize(("dtype", "depth"), [(DType.BF16, 256), (DType.FP8_E4M3, 512)])
+def test_other_pairs_have_no_copies(dtype: DType, depth: int) -> None:
+    """No memory is left for what copies leave of O, or no P of lanes of their own."""
+    assert row_copies_of_pair(Depth512Config.for_attention(dtype, depth), 1, 1024) == 1
+
+
+def test_fewer_keys_than_a_tile_are_not_divided() -> None:
+    work = workload(1)
+    one = choose_query_tiles(work.config, work.sizes)
+    assert with_row_copies(one, work.config, 1, KEYS_OF_COPIES - 1).row_copies == 1
+    pair = Depth512Config.for_attention(DType.FP8_E4M3, 256)
+    assert row_copies_of_pair(pair, 1, KEYS_OF_COPIES - 1) == 1

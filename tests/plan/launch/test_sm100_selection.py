@@ -109,8 +109,11 @@ def test_dynamic_ctas_are_taken_where_they_are_ahead_of_both_others() -> None:
     assert 0 < found.dynamic_cycles < min(others)
     assert found.text.startswith("dynamic CTAs: predicted for a B200 are")
     assert all(f"{cycles:,}" in found.text for cycles in (*others, found.dynamic_cycles))
+    wide = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True, head_dim=192)
+    assert wide.spec.variant.scheduler is Scheduler.DYNAMIC
+    # A key costs more there.
     narrow = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True, head_dim=96, head_dim_v=96)
-    assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
+    assert narrow.spec.variant.scheduler is Scheduler.TILE
     short = chosen(seqlen_q=2048, seqlen_k=2048, causal=True).scheduler
     assert short is not None
     assert short.scheduler is Scheduler.PERSISTENT
@@ -211,8 +214,8 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC
     assert found.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
     assert found.scheduler.text.startswith("dynamic CTAs: only the device knows")
-    narrow = chosen(features=PACKED, causal=True, num_qo=2, head_dim=96, head_dim_v=96)
-    assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
+    wide = chosen(features=PACKED, causal=True, num_qo=2, head_dim=192)
+    assert wide.spec.variant.scheduler is Scheduler.DYNAMIC
     with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
     assert with_lse.spec.variant.scheduler is Scheduler.DYNAMIC
     pairs = chosen(features=PACKED, causal=True, head_dim=256, head_dim_v=256)
@@ -226,6 +229,7 @@ def test_causal_packed_sequences_are_handed_out() -> None:
         {"pair_cta": True},
         {"num_qo": 1},
         {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
+        {"head_dim": 96, "head_dim_v": 96},
         {"head_dim": 256, "head_dim_v": 256, "num_qo": None, "causal": False},
     ):
         found = chosen(**{"features": PACKED, "causal": True, "num_qo": 2, **change})

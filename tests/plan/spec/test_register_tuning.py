@@ -300,7 +300,7 @@ LENT = (200, 72, 40)
         (DType.FP8_E4M3, 128, replace(CHUNKS, page_size=16, return_lse=True), True, False),
         (DType.FP8_E4M3, 96, CHUNKS, True, False),
         (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
-        (DType.BF16, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
+        (DType.BF16, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, True),
         (DType.BF16, 96, Variant(CAUSAL), True, False),
         # Narrow, or with more than an end of each row.
         (DType.BF16, 64, Variant(CAUSAL, scheduler=DYNAMIC), False, False),
@@ -327,7 +327,7 @@ def test_p_of_plain_dynamic_ctas_crosses_where_registers_are_left(
 @pytest.mark.parametrize(
     ("dtype", "group", "mask", "registers"),
     [
-        (DType.BF16, 1, CAUSAL, RoleRegisters()),
+        (DType.BF16, 1, CAUSAL, RoleRegisters(*LENT)),
         (DType.BF16, 2, CAUSAL, RoleRegisters(*LENT)),
         (DType.FP16, 8, CAUSAL, RoleRegisters(*LENT)),
         (DType.BF16, 2, NULL, RoleRegisters()),
