@@ -235,6 +235,8 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int, row_copies: int = 1) -> Ker
 @lru_cache(maxsize=1024)
 def _with_copies_in_pair(spec: Depth512Spec, seqlen_q: int, seqlen_k: int) -> Depth512Spec:
     """Return one object per kernel, as :func:`_specification` does, with copies of few rows."""
+    if not spec.may_copy_rows:
+        return spec
     return spec.with_row_copies(row_copies_of_pair(spec.config, seqlen_q, seqlen_k))
 
 

@@ -103,6 +103,12 @@ class Depth512Spec(CommonSpec):
         tuning = tuning_of(TUNED, "pair", dtype, head_dim, head_dim)
         return cls(config, variant, look_ahead=look_ahead, tuning=tuning, schedule=schedule)
 
+    @property
+    def may_copy_rows(self) -> bool:
+        """Whether copies of few rows leave registers enough: not by stream-K under a mask of
+        several terms."""
+        return not (self.variant.streams_keys and len(self.variant.terms) > 1)
+
     def with_row_copies(self, row_copies: int) -> Depth512Spec:
         """Return the same kernel with as many copies of the rows of a CTA.
 

@@ -225,7 +225,7 @@ def may_be_of_pair(variant: Variant) -> bool:
     if variant.in_cluster or variant.partition is Partition.LAST:
         return False
     spec = Depth512Spec.for_attention(FP8, 256, group=2, variant=variant)
-    return row_copies_of_pair(spec.config, 1, KEYS_OF_COPIES) > 1
+    return spec.may_copy_rows and row_copies_of_pair(spec.config, 1, KEYS_OF_COPIES) > 1
 
 
 FEW_ROWS = tuple(

@@ -128,6 +128,12 @@ def test_pairs_of_16_bit_operands_have_none() -> None:
     assert copies_of(few("ragged", 256)) == 1
 
 
+def test_no_copies_where_no_register_is_left() -> None:
+    """By stream-K under a mask of several terms, in a pair."""
+    assert copies_of(few_of_pair("stream_k ragged union")) == 1
+    assert copies_of(few_of_pair("ragged union")) == 4
+
+
 def inputs(keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(5)
     q = torch.randn(1, 1, 4, 64)
