@@ -41,6 +41,11 @@ DRAWS: Final = 12
 ARCH: Final = "sm_100a"
 
 
+def _whole(problem: Problem) -> dict[str, Any]:
+    """Return the options of a call of a problem, whose keys are not split."""
+    return {"causal": problem.causal, "arch": ARCH, "num_splits": 1}
+
+
 def spec_of(
     problem: Problem, kernel: str, tuning: Tuning | None = None, **asked_for: Any
 ) -> BlackwellSpec:
@@ -52,7 +57,7 @@ def spec_of(
         ValueError: naming the limit, when no such kernel exists.
     """
     tensors = make(problem, "cpu")
-    options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH, "num_splits": 1}
+    options = _whole(problem)
     options |= asked_for | ({} if kernel == "pair" else {"num_qo": int(kernel[0])})
     asked = request(tuple(tensors[n] for n in "qkv"), *options_and_batch(options)).problem
     spec = support.require(support.choose(asked)).spec
@@ -97,8 +102,7 @@ def trace(problem: Problem, spec: BlackwellSpec, code: SassKernel) -> ClusterTra
         fa4_cute.simulator_options(mode="fast", checks="none"),
     ):
         operands = (tensors[name] for name in "qkv")
-        options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH, "num_splits": 1}
-        fa4_cute.flash_attn(*operands, out=tensors["out"], **options)
+        fa4_cute.flash_attn(*operands, out=tensors["out"], **_whole(problem))
     (found,) = launches
     return traced(code, found).traces[0]
 

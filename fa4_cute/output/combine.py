@@ -39,25 +39,9 @@ class SplitCombine(SplitRows):
                 num_splits,
             )
             sizes = num_q_heads, num_queries
-            if cutlass.const_expr(self.spec.warps_per_row > 1):
-                first = part * self.spec.columns_per_step
-                result = self.write_parts(splits, o, row, (first,))
-                self.write_log_sum_exp_once(lse, row, sizes, result, part)
-            else:
-                self.write_log_sum_exp(lse, row, sizes, self.write_row(splits, o, row))
-
-    @cute.jit
-    def write_log_sum_exp_once(
-        self,
-        lse: Int64,
-        row: Int64,
-        sizes: tuple[Int32, Int32],
-        result: tuple[Float32, Float32],
-        part: Int32,
-    ) -> None:
-        """Write the row's log-sum-exp: the warp of its first columns does."""
-        if part == 0:
-            self.write_log_sum_exp(lse, row, sizes, result)
+            first = part * self.spec.columns_per_step
+            result = self.write_parts(splits, o, row, (first,))
+            self.write_log_sum_exp(lse, row, sizes, result, part)
 
     @cute.jit
     def write_log_sum_exp(
@@ -66,14 +50,17 @@ class SplitCombine(SplitRows):
         row: Int64,
         sizes: tuple[Int32, Int32],
         result: tuple[Float32, Float32],
+        part: Int32,
     ) -> None:
-        """Write the row's log-sum-exp, minus infinity when no split saw a key."""
+        """Write the row's log-sum-exp, minus infinity when no split saw a key: the warp of the
+        row's first ``part`` does."""
         if cutlass.const_expr(self.spec.return_lse):
-            num_q_heads, num_queries = sizes
-            highest, total = result
-            number = Int32(row)
-            query, head = number // num_q_heads, number % num_q_heads
-            batch, position = query // num_queries, query % num_queries
-            place = (batch * num_q_heads + head) * num_queries + position
-            value = log_sum_exp(highest, total)
-            gmem.store_f32(lse + Int64(place) * gmem.WORD_BYTES, value)
+            if part == 0:
+                num_q_heads, num_queries = sizes
+                highest, total = result
+                number = Int32(row)
+                query, head = number // num_q_heads, number % num_q_heads
+                batch, position = query // num_queries, query % num_queries
+                place = (batch * num_q_heads + head) * num_queries + position
+                value = log_sum_exp(highest, total)
+                gmem.store_f32(lse + Int64(place) * gmem.WORD_BYTES, value)

@@ -16,7 +16,7 @@ from cutlass import Float32, Int32, cute
 from ..device.ids import warp_index
 from ..device.lanes import lane_address
 from ..device.math import epilogue
-from ..device.math.arith import pack16
+from ..device.math.pack import pack_pairs
 from ..device.memory import shared, tmem
 from ..device.memory.tma import finish_sources
 from ..device.sync import barriers
@@ -111,36 +111,6 @@ class CopyShares:
         return mine * self.width, total
 
 
-def join_and_put(
-    ctx: CopiedContext,
-    row: CopiedRow,
-    values: tuple[Float32, Float32],
-    chains: tuple[int, ...],
-    put: Put,
-) -> RowResult:
-    """Hand the thread's share of O to ``put``, and return the row over all copies.
-
-    The wait for P V is the first thing. In a persistent CTA both groups have said "stored" before
-    the first P V of a query tile: only then may values and sums of the one before be overwritten.
-
-    Args:
-        ctx, row: the CTA and the row.
-        values: maximum and sum of the row's copy.
-        chains: the warp groups that have seen key tiles.
-        put: writes it.
-    """
-    wait_for_output(ctx, columns_of(ctx, row.chain))
-    joined = join_copies(ctx, row, *values, chains)
-    result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
-    for chain in chains:
-        # The groups have met, so that it is over at once; but reading O takes a wait of one's own.
-        wait_for_output(ctx, columns_of(ctx, chain))
-    column, total = CopyShares(ctx, row, chains, joined.weights).own()
-    factor = output_factor(ctx, result)
-    put(ctx, row, column, [value * factor for value in total])
-    return result
-
-
 def put_zeros(
     ctx: CopiedContext, row: CopiedRow, values: tuple[Float32, Float32], put: Put
 ) -> RowResult:
@@ -158,17 +128,35 @@ def put_share(
     chains: tuple[int, ...],
     put: Put,
 ) -> RowResult:
-    """Hand the thread's share of O to ``put``, and return the row over all copies; without
-    ``chains`` no key has been seen. Arguments as of :func:`join_and_put`."""
-    if chains:
-        return join_and_put(ctx, row, values, chains, put)
-    return put_zeros(ctx, row, values, put)
+    """Hand the thread's share of O to ``put``, and return the row over all copies.
+
+    The wait for P V is the first thing. In a persistent CTA both groups have said "stored" before
+    the first P V of a query tile: only then may values and sums of the one before be overwritten.
+
+    Args:
+        ctx, row: the CTA and the row.
+        values: maximum and sum of the row's copy.
+        chains: the warp groups that have seen key tiles; without any no key has been seen.
+        put: writes it.
+    """
+    if not chains:
+        return put_zeros(ctx, row, values, put)
+    wait_for_output(ctx, columns_of(ctx, row.chain))
+    joined = join_copies(ctx, row, *values, chains)
+    result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
+    for chain in chains:
+        # The groups have met, so that it is over at once; but reading O takes a wait of one's own.
+        wait_for_output(ctx, columns_of(ctx, chain))
+    column, total = CopyShares(ctx, row, chains, joined.weights).own()
+    factor = output_factor(ctx, result)
+    put(ctx, row, column, [value * factor for value in total])
+    return result
 
 
 def packed(ctx: CopiedContext, values: list[Float32]) -> list[Int32]:
     """Return ``values`` in the type of O, two a word."""
-    name = ctx.spec.output_dtype.ptx_name
-    return [pack16(values[i], values[i + 1], name) for i in range(0, len(values), 2)]
+    pairs = list(zip(values[::2], values[1::2], strict=True))
+    return pack_pairs(pairs, ctx.spec.output_dtype)
 
 
 @cute.jit

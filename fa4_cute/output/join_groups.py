@@ -15,16 +15,15 @@ from dataclasses import dataclass
 
 from cutlass import Float32, Int32
 
-from ..device.lanes import lane_address, row_in_group
+from ..device.lanes import lane_address
 from ..device.math.arith import exp2_hardware, fma, max2
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import COPIES, JOIN
-from ..plan.compute.depth512_lanes import row_of_lane
 from ..plan.facts.dtypes import DType
 from ..work.context import FACTOR_BYTES, KernelContext, factor_address
-from ..work.depth512 import Depth512Context, Depth512Row, row_slot
+from ..work.depth512 import Depth512Context, Depth512Row, lane_slot
 from ..work.row import SoftmaxRow
 
 FACTORS_BYTES = NUM_CHAINS * FACTOR_BYTES
@@ -100,7 +99,7 @@ CopiedRow = SoftmaxRow | Depth512Row
 def own_address(ctx: CopiedContext, chain: int) -> Int32:
     """Return the shared address of the maximum of the thread's lane in warp group ``chain``."""
     if isinstance(ctx, Depth512Context):
-        return row_slot(ctx, row_of_lane(ctx.spec.config, row_in_group()))
+        return lane_slot(ctx)
     return factor_address(ctx, chain)
 
 

@@ -15,14 +15,13 @@ when it has read O.
 import cutlass
 from cutlass import Boolean, Float32, Int32, cute
 
-from ..device.lanes import lane_address, row_in_group
+from ..device.lanes import lane_address
 from ..device.math.rescale import rescale_columns
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..output.depth512 import write_output
 from ..output.row_result import RowResult
-from ..plan.compute.depth512_lanes import row_of_lane
-from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row, row_slot
+from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row, lane_slot
 from ..work.persistent import for_each_work, wait_until_stored
 
 
@@ -54,8 +53,7 @@ def rescale_block(
 def taken_factor(ctx: Depth512Context, tile: Int32) -> Float32:
     """Return the factor of key tile ``tile``, or the row sum that follows the last one."""
     ctx.mbars.consumer_c().wait(ctx.factor_step(ONLY_CHAIN, tile))
-    row = row_of_lane(ctx.spec.config, row_in_group())
-    factor = shared.load_f32(row_slot(ctx, row))
+    factor = shared.load_f32(lane_slot(ctx))
     # It is in a register: its slot may be written again while O is rescaled.
     ctx.mbars.consumer_c().release()
     return factor

@@ -152,6 +152,11 @@ class Depth512Row(LaneRow):
         return row_in_group()
 
 
+def lane_slot(ctx: Depth512Context) -> Int32:
+    """Return the shared address of the float of the row that lies in the thread's lane."""
+    return row_slot(ctx, row_of_lane(ctx.spec.config, row_in_group()))
+
+
 def row_slot(ctx: Depth512Context, slot: Int32) -> Int32:
     """Return the shared address of the float that the row of place ``slot`` exchanges."""
     return ctx.smem.correction_smem() + slot * Float32.width // 8

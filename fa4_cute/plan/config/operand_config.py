@@ -115,6 +115,13 @@ class OperandConfig(ABC):
         """Whether the heads of a group are packed into the rows of one Q tile of a CTA."""
         return self.group > 1 and self.rows_of_copy % self.group == 0
 
+    def heads_problem(self) -> str | None:
+        """Return why copies of the rows do not do for a group whose heads share a Q tile, or None.
+        """
+        if self.group == 1 or self.fuse_gqa or self.tile_rows % self.group:
+            return None
+        return f"copies of {self.rows_of_copy} rows do not hold the {self.group} heads of a group"
+
     @abstractmethod
     def cta_group(self) -> int:
         """CTAs per MMA."""

@@ -185,18 +185,25 @@ def with_row_copies(
     return replace(tiles, row_copies=row_copies_of(config, tiles.num_qo, seqlen_q, seqlen_k))
 
 
+def _most_copies(holds: Callable[[int], bool], seqlen_k: int) -> int:
+    """Return the most copies of rows that do: one, and with fewer keys than a tile no more."""
+    if seqlen_k < KEYS_OF_COPIES:
+        return 1
+    return next((copies for copies in sorted(ROW_COPIES, reverse=True) if holds(copies)), 1)
+
+
 @lru_cache(maxsize=1024)
 def row_copies_of(config: FA4Config, num_qo: int, seqlen_q: int, seqlen_k: int) -> int:
     """Return the most copies of the rows of a single Q tile that hold ``seqlen_q`` positions.
 
     Keys of less than a tile leave some of them none: 1.04 to 1.16 of the cycles with 32 or 64.
     """
-    may_have = num_qo == 1 and seqlen_k >= KEYS_OF_COPIES
-    for copies in sorted(ROW_COPIES, reverse=True) if may_have else ():
+
+    def holds(copies: int) -> bool:
         few = config.with_num_qo(1, copies)
-        if seqlen_q <= few.BM_eff() and supported(few):
-            return copies
-    return 1
+        return seqlen_q <= few.BM_eff() and supported(few)
+
+    return _most_copies(holds, seqlen_k) if num_qo == 1 else 1
 
 
 @lru_cache(maxsize=1024)
@@ -206,9 +213,10 @@ def row_copies_of_pair(config: Depth512Config, seqlen_q: int, seqlen_k: int) -> 
 
     Those of 16-bit operands leave the ring too little memory, and are bound by theirs without.
     """
-    for copies in sorted(ROW_COPIES, reverse=True) if seqlen_k >= KEYS_OF_COPIES else ():
+
+    def holds(copies: int) -> bool:
         few = replace(config, row_copies=copies)
         fits = seqlen_q <= few.PairBM_eff() and depth512_limits.supported(few)
-        if fits and few.num_kv_stages >= RING_TILES * few.slots_per_tile:
-            return copies
-    return 1
+        return fits and few.num_kv_stages >= RING_TILES * few.slots_per_tile
+
+    return _most_copies(holds, seqlen_k)

@@ -44,17 +44,12 @@ def _copies_problem(config: Depth512Config) -> str | None:
     copies = config.row_copies
     if copies == 1:
         return None
-    problems = (
-        (config.split_o or not config.p_in_tmem, "P in Tensor Memory alone has lanes of its own"),
-        (
-            config.group > 1 and not config.fuse_gqa and config.tile_rows % config.group == 0,
-            f"copies of {config.rows_of_copy} rows do not hold the {config.group} heads of a group",
-        ),
-    )
-    found = [text for is_one, text in problems if is_one]
-    if not found:
+    found = config.heads_problem()
+    if config.split_o or not config.p_in_tmem:
+        found = "P in Tensor Memory alone has lanes of its own"
+    if found is None:
         return None
-    return f"row_copies={copies}: {found[0]}; nearest supported choice: row_copies=1"
+    return f"row_copies={copies}: {found}; nearest supported choice: row_copies=1"
 
 
 def _budget_problem(config: Depth512Config) -> str | None:

@@ -118,19 +118,15 @@ def _pair_depth_problem(config: FA4Config) -> str | None:
 
 
 def _copies_problem(config: FA4Config) -> str | None:
-    copies, group = config.row_copies, config.group
+    copies = config.row_copies
     if copies == 1:
         return None
     if config.num_qo != 1 or config.pair_cta:
         return f"row_copies={copies}: only a single Q tile of one CTA has copies of its rows"
     if config.BN != KEYS_OF_COPIES:
         return f"row_copies={copies}: tiles of {config.BN} keys do not divide among copies"
-    if group > 1 and not config.fuse_gqa and config.tile_rows % group == 0:
-        return (
-            f"row_copies={copies}: copies of {config.rows_of_copy} rows do not hold the "
-            f"{group} heads of a group"
-        )
-    return None
+    heads = config.heads_problem()
+    return f"row_copies={copies}: {heads}" if heads else None
 
 
 def _cluster_problem(config: FA4Config) -> str | None:
