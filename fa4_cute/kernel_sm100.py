@@ -4,23 +4,25 @@ Assembles only: the plan gives every offset and count, each role lives in ``fa4_
 here they get their memories. Which warps play which role: ``ATTENTION_SCHEDULE`` of
 ``fa4_cute.plan.spec.schedule``.
 
-Entry and prologue are those of ``AttentionKernel``. Epilogue: the softmax warps are the last to use
-Tensor Memory; they meet, and warp 0 frees it. The CTAs of a cluster, which share MMAs or keys,
-begin and leave together: all their threads meet before and after the roles. A pair frees Tensor
-Memory only then, because the MMAs of one CTA write that of both.
+Entry and prologue are those of ``AttentionKernel``. Epilogue: the warps that write O, softmax or
+correction, are the last to use Tensor Memory; they meet, and one frees it. The CTAs of a cluster,
+which share MMAs or keys, begin and leave together: all their threads meet before and after the
+roles. A pair frees Tensor Memory only then, because the MMAs of one CTA write that of both.
 """
 
 from collections.abc import Mapping
 from functools import partial
 
+import cutlass
 from cutlass import Int32, cute
 
 from .device.lanes import lane_of
 from .device.memory import tmem
 from .device.sync import barriers, pair
 from .kernel_base import AttentionKernel, Role
+from .operands.products import descriptor_q
 from .pipelines import PairBarriers
-from .plan.barriers.named import DEALLOC
+from .plan.barriers.named import DEALLOC, DEALLOC_ALONE, NamedBarrier
 from .plan.memory.smem_layout import AttentionSMemLayout
 from .plan.memory.tmem import AttentionTmem
 from .plan.spec.kernel_spec import KernelSpec
@@ -46,7 +48,7 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
     mma = staticmethod(mma_role.mma)
     softmax = staticmethod(softmax_role.softmax)
     correction = staticmethod(correction_role.correction)
-    descriptor_q = staticmethod(mma_role.descriptor_q)
+    descriptor_q = staticmethod(descriptor_q)
 
     def __init__(self, spec: KernelSpec) -> None:
         """Take the static choices; everything else follows from them."""
@@ -82,19 +84,31 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
         return KernelContext(self.spec, args, maps, smem, smem.misc_mbars().block, tmem)
 
     def after_roles(self, ctx: KernelContext, warp: Int32, names: tuple[str, ...]) -> None:
-        """Free Tensor Memory once the softmax groups have read their output."""
-        if "softmax0" in names and not self.is_pair:
-            self.free_tensor_memory(ctx, warp)
+        """Free Tensor Memory once the output has been read."""
+        writes = self.spec.correction_writes
+        if self.is_pair:
+            return
+        if writes and "correction" in names:
+            self.free_tensor_memory(ctx, warp, DEALLOC_ALONE, "correction")
+        elif not writes and "softmax0" in names:
+            self.free_tensor_memory(ctx, warp, DEALLOC, "softmax0")
 
     @cute.jit
-    def free_tensor_memory(self, ctx: KernelContext, warp: Int32) -> None:
-        """Free Tensor Memory once both softmax groups have read their output.
+    def free_tensor_memory(
+        self,
+        ctx: KernelContext,
+        warp: Int32,
+        barrier: cutlass.Constexpr[NamedBarrier],
+        last: cutlass.Constexpr[str],
+    ) -> None:
+        """Free Tensor Memory once the groups that write O, of which ``last`` is the first, read it.
 
-        In a cluster the publish barrier implies the meeting; it costs little and stays, so that
-        freeing does not rest on what another CTA's arrivals mean.
+        The correction role waits for the last P V of both chains, and all that the softmax reads
+        comes before those. In a cluster the publish barrier implies the meeting; it costs little
+        and stays, so that freeing does not rest on what another CTA's arrivals mean.
         """
         tmem.fence_before_thread_sync()
-        barriers.named_barrier(DEALLOC.number, DEALLOC.threads)
-        if warp == 0:
+        barriers.named_barrier(barrier.number, barrier.threads)
+        if warp == self.spec.schedule[last].first_warp:
             tmem.fence_after_thread_sync()
             tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns)

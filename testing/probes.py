@@ -167,6 +167,8 @@ CROWD: Final = Call(tuple((1, 40 + 9 * (n % 30)) for n in range(70)))
 """More sequences than a warp has lanes."""
 STEPS: Final = (Call(((1, 700),)), Call(((5, 700),), scale=SHARP, seed=1), Call(((3, 130),)))
 """So few rows that lanes hold copies of them: each sees some keys of a tile, or none."""
+ONE_TILE: Final = Call(((3, 128),))
+"""One softmax group has all of it."""
 STEEP_STEP: Final = Call(((5, 901),), scale=40.0)
 """Maxima of the copies of a row differ by more than an exponent holds."""
 SOME_STEPS: Final = Call(((5, 700), (0, 20), (3, 133), (1, 0), (7, 33), (1, 1), (7, 128), (6, 64)))
@@ -207,9 +209,15 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-splits": probe("plain", 64, PARTS, Call(((3, 200),)), num_splits=34, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
+    "2q-persistent-72": probe(
+        "persistent causal", 72, ROUNDS, FEW, ONE_EACH, heads=4, kv_heads=2, **TWO
+    ),
+    "2q-dynamic-heads": probe("dynamic causal", 64, ROUNDS, TWICE, heads=4, kv_heads=2, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-dynamic": probe("dynamic ragged causal", 64, MANY, SOME, **TWO),
     "2q-192": probe("causal", 192, *DENSE, *LONG, SHORT, **TWO),
+    "2q-192-persistent": probe("persistent ragged causal", 192, MANY, SOME, TURNS, **TWO),
+    "2q-192-fp8-persistent": probe("fp8 persistent ragged", 192, MANY, SOME, STAGED, TURNS, **TWO),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
@@ -247,7 +255,7 @@ PROBES: Final[dict[str, Probe]] = {
     "1q-fp8-persistent-page": probe("fp8 persistent ragged page16", 128, NARROW, STAGED_V, **ONE),
     "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
-    "few": probe("causal", 128, *STEPS, STEEP_STEP, num_splits=1),
+    "few": probe("causal", 128, *STEPS, STEEP_STEP, ONE_TILE, num_splits=1),
     "few-ragged": probe("ragged causal sink", 64, SOME_STEPS, num_splits=1),
     "few-wide": probe("", 96, *STEPS, num_splits=1, **FP16),
     "few-page": probe("ragged page16 causal", 64, PAGED_STEPS, SOME_STEPS, num_splits=1),

@@ -13,6 +13,14 @@ DEVICE = Arithmetic(
     ),
 )
 """The interval arithmetic of ``plan.masks.masks`` on registers."""
+UNSIGNED = Arithmetic(
+    lambda a, b: cutlass.min(Uint32(a), Uint32(b)),
+    lambda a, b: cutlass.max(Uint32(a), Uint32(b)),
+    lambda condition, then, otherwise: Uint32(
+        cutlass.select_(condition, Uint32(then), Uint32(otherwise))
+    ),
+)
+"""The same of numbers without a sign, whose quotients take fewer instructions."""
 
 
 def at_most(value: Int32, limit: Int32) -> Int32:

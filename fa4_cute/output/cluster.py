@@ -271,7 +271,7 @@ def pack_unit(ctx: KernelContext, row: SoftmaxRow, start: int, words: list[Int32
 def write_unit(ctx: KernelContext, row: SoftmaxRow, start: int, words: list[Int32]) -> None:
     """Write ``words`` of the row, from column ``start`` of the band on, to global memory."""
     column = ctx.spec.config.reduce_scatter.band_start(ctx.work.split) + start
-    row_store.store_unit(ctx, row, column, words)
+    row_store.store_units(ctx, row, column, words)
 
 
 @cute.jit

@@ -41,7 +41,7 @@ class Accumulator:
     chain: int
     done: RolePipelinePlan
 
-    def load(self, ctx: TmemContext, piece: int) -> list[Float32]:
+    def load(self, ctx: TmemContext, piece: Int32 | int) -> list[Float32]:
         """Return the calling row's ``PIECE_COLUMNS`` columns from ``piece`` on."""
         start = lane_address(ctx.tmem, self.start)
         return tmem.wait_loads(tmem.load(start + piece, PIECE_COLUMNS))
@@ -76,7 +76,7 @@ class OutputColumns:
         return tuple(factor * weight for weight in self.weights) or (factor,)
 
     def load_parts(
-        self, ctx: TmemContext, factors: tuple[Float32, ...], piece: int
+        self, ctx: TmemContext, factors: tuple[Float32, ...], piece: Int32 | int
     ) -> list[Part]:
         """Return (columns, factor) of ``piece`` of every accumulator."""
         return [

@@ -184,7 +184,7 @@ def put_rows(
     """Write ``values`` of the row to O."""
 
     def put(column: Int32, unit: list[Float32]) -> None:
-        row_store.store_unit(ctx, row, column, packed(ctx, unit))
+        row_store.store_units(ctx, row, column, packed(ctx, unit))
 
     for_each_unit(ctx, first, values, put, ctx.spec.output_depth)
 

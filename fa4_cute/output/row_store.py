@@ -70,10 +70,10 @@ def store_columns(ctx: AttentionContext, row: ThreadRow, column: int, words: lis
         gmem.store_words(start + column * size, words[:real], is_query(ctx, row))
 
 
-def store_unit(ctx: AttentionContext, row: ThreadRow, column: Int32, words: list[Int32]) -> None:
+def store_units(ctx: AttentionContext, row: ThreadRow, column: Int32, words: list[Int32]) -> None:
     """Store packed ``words`` of the thread's row of O from ``column`` on, a column of O.
 
-    The columns of O are whole units of 16 bytes: ``column`` being one says that all are.
+    The columns of O are whole units of 16 bytes, and so are the words, which are all of O.
     """
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
     start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)

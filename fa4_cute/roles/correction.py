@@ -4,9 +4,15 @@ Between two key tiles it multiplies O_i by the factor that the softmax of chain 
 "P_i stored" (softmax) and "O_i rescaled" (here) arrive on the barrier the MMA role waits on before
 P_i V, so this role arrives for every tile, also when no row needs a rescale.
 
+In a persistent CTA whose P cross it writes O, too: what that is multiplied by comes as one
+factor more. The softmax is at the next query tile meanwhile, and the first P V of that waits for
+"O_i rescaled", which this role says when it has read O_i.
+
 Edges: waits on ``C_i`` (factor published) and ``O_prod[i]`` (previous P V done); arrives on
 ``S_cons[0]_i`` and releases ``C_i``.
 """
+
+from functools import partial
 
 import cutlass
 from cutlass import Float32, Int32, cute
@@ -15,9 +21,11 @@ from ..device.lanes import lane_address
 from ..device.math.rescale import rescale_columns
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
+from ..output.two_q import write_scaled, write_zeros
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, wait_until_stored
+from ..work.row import SoftmaxRow
 
 
 def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:
@@ -62,8 +70,9 @@ def correct_work(ctx: KernelContext) -> None:
     """Correct the outputs of one query tile: per chain, one step fewer than it has key tiles."""
     num_tiles, order = ctx.work.num_key_tiles, ctx.spec.issue_order
     if num_tiles > 0:
-        wait_until_stored(ctx, range(NUM_CHAINS))
-        release_first_tiles(ctx)
+        if cutlass.const_expr(not ctx.spec.correction_writes):
+            wait_until_stored(ctx, range(NUM_CHAINS))
+            release_first_tiles(ctx)
         held = ctx.at_row()
         for tile in cutlass.range(1, ctx.num_tiles(order.longest), unroll=1):
             for chain in cutlass.range_constexpr(NUM_CHAINS):
@@ -72,8 +81,32 @@ def correct_work(ctx: KernelContext) -> None:
                         correct_chain(held, chain, tile)
                 else:
                     correct_chain(held, chain, tile)
+    if cutlass.const_expr(ctx.spec.correction_writes):
+        for chain in cutlass.range_constexpr(NUM_CHAINS):
+            write_chain(ctx, chain)
+
+
+@cute.jit
+def write_chain(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
+    """Write O of ``chain``, and say that it may be overwritten as soon as it is in registers."""
+    row, num_tiles = SoftmaxRow(ctx, chain), ctx.num_tiles(chain)
+    if num_tiles > 0:
+        ctx.mbars.consumer_c(chain).wait(ctx.factor_step(chain, num_tiles))
+        factor = shared.load_f32(factor_address(ctx, chain))
+        ctx.mbars.consumer_c(chain).release()
+        write_scaled(ctx, row, factor, partial(say_free, ctx, chain))
+    else:
+        write_zeros(ctx, row)
+
+
+def say_free(ctx: KernelContext, chain: int) -> None:
+    """Say that O of ``chain`` is in registers: the next query tile may overwrite it."""
+    tmem.fence_before_thread_sync()
+    ctx.mbars.consumer_o(chain).release()
 
 
 def correction(ctx: KernelContext) -> None:
     """Run the correction role."""
+    if ctx.spec.correction_writes:
+        release_first_tiles(ctx)
     for_each_work(ctx, correct_work)

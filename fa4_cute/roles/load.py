@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import cutlass
-from cutlass import Int32, cute
+from cutlass import Boolean, Int32, cute
 
 from ..operands.loads import (
     Share,
@@ -37,6 +37,7 @@ from ..pipelines import (
 )
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.compute.mma_plans import query_stage_bytes
+from ..plan.masks.masks import is_zero
 from ..plan.memory.chunks import depth_chunks, rope_chunks
 from ..plan.memory.rings import Ring, slots_since_scores
 from ..tma import load_query_chunks
@@ -159,12 +160,23 @@ def wait_for_query_memory(
         wait_until_stored(ctx, ctx.order.chains_of(tile))
     elif tile == 0:
         slot = slot_after_scores(ctx, ring, state, 0)
-        if isinstance(ctx.progress, LeadProgress):
+        far = has_far_slot(ctx.progress)
+        if far is not None:
             # After one without key tiles the later slot is waited for: a wait too long, if any.
-            led = slot_after_scores(ctx, ring, state, 1)
-            slot = led.or_else(ctx.progress.last_lead > 0, slot)
+            slot = slot_after_scores(ctx, ring, state, 1).or_else(far, slot)
         for qk_stage in range(ring.ring.num_qk_stages):
             ring.acquire(slot, qk_stage)
+
+
+def has_far_slot(progress: Progress) -> Boolean | None:
+    """Return whether the slot of the last K of the query tile before says so; None: it never does.
+
+    It does where chain 1 led, and where query tiles run on and it had more than one key tile.
+    """
+    led = progress.last_lead if isinstance(progress, LeadProgress) else 0
+    if progress.latest is None:
+        return None if is_zero(led) else led > 0
+    return progress.latest + led > 1
 
 
 def slot_after_scores(

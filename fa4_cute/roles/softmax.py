@@ -4,7 +4,8 @@ Per key tile: wait for S, find the row maximum, publish the correction factor, t
 place: P borrows the low columns of S), hand P over in pv stages, add up the row sum. Where P
 crosses, it is held in registers until the other group has read its S, and then stored there as a
 whole. Then, once: divide O by the row sum, store it through shared memory and TMA, write the
-log-sum-exp.
+log-sum-exp. A persistent CTA whose P cross leaves O to the correction role, which is told by
+what it is multiplied, and goes on with the next query tile.
 
 Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_prod``; arrives on
 ``C`` produced and ``S_cons[stage]`` (this part of P stored). Where P crosses, also arrives on
@@ -27,7 +28,9 @@ from ..operands.token_scales import keep_query_scale, release_scales, wait_for_s
 from ..output.cluster import write_output as write_output_of_cluster
 from ..output.copies import write_output as write_output_of_copies
 from ..output.last import join_if_last
+from ..output.row_result import RowResult, write_log_sum_exp
 from ..output.two_q import write_output
+from ..output.write import output_factor
 from ..plan.barriers.named import WRITTEN
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.masks.masks import is_zero
@@ -98,8 +101,13 @@ def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile
     The place is chosen for its effect on the schedule: P V needs the correction's arrival anyway,
     and the branches of a wait keep the assembler from moving work of the last batch in front of
     the hand-over of the first three.
+
+    The first tile of a query tile has none. Where the correction role writes O the last one of the
+    query tile before, by which it multiplies O, is waited for there; before all parity 1 passes.
     """
-    if tile > 0:
+    if cutlass.const_expr(ctx.spec.correction_writes):
+        ctx.mbars.producer_c(chain).acquire_next(ctx.factor_step(chain, tile))
+    elif tile > 0:
         ctx.mbars.producer_c(chain).acquire_next(ctx.factor_step(chain, tile))
 
 
@@ -116,18 +124,24 @@ def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: In
     Chain 0's P follows the other S of the same key tile, chain 1's that of the next one. After the
     last there is none: chain 1 overwrites what P V of the tile before read. That is over, since the
     factor of this tile has been read (``wait_for_factor_read``): the correction says so after it.
-    Where the chains end apart, the last P of chain 0 lies in its own S, which the thread has read,
-    and the other S may be two key tiles further by then: no wait, which could miss a phase.
+    A last P that lies in its own S, which the thread has read, needs no wait: the other S may be
+    two key tiles further by then, and a wait could miss a phase.
     """
-    if cutlass.const_expr(ctx.order.ends_early(chain)):
+    if cutlass.const_expr(ctx.order.keeps_last(chain)):
         if tile < ctx.num_tiles(chain) - 1:
-            ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
-    elif cutlass.const_expr(chain == 0):
+            wait_until_read(ctx, chain, tile)
+    else:
+        wait_until_read(ctx, chain, tile)
+    tmem.fence_after_thread_sync()
+
+
+def wait_until_read(ctx: KernelContext, chain: int, tile: Int32) -> None:
+    """Wait until the other S that follows the chain's ``tile``-th is in registers."""
+    if chain == 0:
         ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
     else:
         after = DEVICE.minimum(tile + 1, ctx.num_tiles(0) - 1)
         ctx.mbars.scores_read(0).wait(ctx.step(0, after))
-    tmem.fence_after_thread_sync()
 
 
 def exponentiate_and_store(
@@ -241,6 +255,19 @@ def softmax_tile(
     return used_max, with_tile(softmax_math.total(sums))
 
 
+@cute.jit
+def hand_over_output(
+    ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
+) -> None:
+    """Tell the correction role what it multiplies O by, and write the log-sum-exp.
+
+    The slot of the last factor is free: this thread waited for that before it stored its last P.
+    """
+    result, num_tiles = RowResult.of(ctx, row, row_max, row_sum), ctx.num_tiles(row.chain)
+    publish_factor(ctx, row.chain, output_factor(ctx, result), num_tiles)
+    write_log_sum_exp(ctx, row, result)
+
+
 def num_whole_tiles(ctx: KernelContext, row: SoftmaxRow, num_tiles: Int32) -> Int32:
     """Return how many of the ``num_tiles`` key tiles, the first, all rows of the warp see whole."""
     whole = DEVICE.maximum(row.view.warp[0].stop, 0) // ctx.spec.config.BN
@@ -269,7 +296,9 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
         wait_for_factor_read(ctx, chain, num_tiles - 1)
     ctx = ctx.decode_again()
     row = SoftmaxRow(ctx, chain)
-    if cutlass.const_expr(ctx.spec.variant.in_cluster):
+    if cutlass.const_expr(ctx.spec.correction_writes):
+        hand_over_output(ctx, row, row_max, row_sum)
+    elif cutlass.const_expr(ctx.spec.variant.in_cluster):
         write_output_of_cluster(ctx, row, row_max, row_sum)
     elif cutlass.const_expr(ctx.spec.row_copies > 1):
         write_output_of_copies(ctx, row, row_max, row_sum)
@@ -277,7 +306,8 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
         write_output(ctx, row, row_max, row_sum)
     if cutlass.const_expr(ctx.spec.variant.last_joins):
         join_if_last(ctx, WRITTEN)
-    say_stored(ctx, chain)
+    if cutlass.const_expr(not ctx.spec.correction_writes):
+        say_stored(ctx, chain)
 
 
 def softmax(ctx: KernelContext, chain: int) -> None:

@@ -47,6 +47,13 @@ class RingState:
         phase = Int32(cutlass.select_(wraps, self.phase ^ 1, self.phase))
         return RingState(self.num_stages, index, phase)
 
+    def back(self) -> "RingState":
+        """Return the slot before; the phase flips when the index wraps from 0."""
+        wraps = self.index == 0
+        index = Int32(cutlass.select_(wraps, self.num_stages - 1, self.index - 1))
+        phase = Int32(cutlass.select_(wraps, self.phase ^ 1, self.phase))
+        return RingState(self.num_stages, index, phase)
+
     def or_else(self, condition: Any, other: "RingState") -> "RingState":
         """Return this cursor where ``condition`` holds, else ``other``."""
         index = Int32(cutlass.select_(condition, self.index, other.index))

@@ -85,8 +85,11 @@ class AttentionContext(ABC):
     def factor_step(self, chain: int, tile: Int32) -> Int32:
         """Return the number of the correction of ``chain`` before its ``tile``-th key tile.
 
-        The first key tile of a query tile has none.
+        The first key tile of a query tile has none. Where the correction role writes O, what it
+        needs for that follows a query tile's factors, as if for one key tile more.
         """
+        if self.spec.correction_writes:
+            return counted(tile - 1, self.progress.steps_of(chain))
         return counted(tile - 1, self.progress.corrections_of(chain))
 
     def num_tiles(self, chain: int) -> Int32:
@@ -232,10 +235,10 @@ def query_head(ctx: AttentionContext, row: Int32) -> Int32:
 def place_of_p(ctx: KernelContext, chain: int, tile: Int32) -> Int32 | int:
     """Return the first column of P of the chain's ``tile``-th key tile."""
     place = ctx.columns.borrow_s_as_p(chain).start
-    if not ctx.order.ends_early(chain):
+    if not ctx.order.keeps_last(chain):
         return place
     is_last = tile == ctx.num_tiles(chain) - 1
-    return DEVICE.select(is_last, ctx.columns.last_p().start, place)
+    return DEVICE.select(is_last, ctx.columns.last_p(chain).start, place)
 
 
 def factor_address(ctx: KernelContext, chain: int) -> Int32:

@@ -23,7 +23,7 @@ from ..plan.spec.depth512_spec import Depth512Spec
 from ..plan.spec.issue_order import OneChain
 from ..smem import Depth512AttentionSMem
 from .pair import InPair
-from .progress import Progress, counted
+from .progress import Progress
 from .row import LaneRow
 
 
@@ -80,16 +80,6 @@ class Depth512Context(InPair):
         config, tiles = self.spec.config, self.progress.tiles
         used = tiles * config.slots_per_tile
         return RingState.after(config.num_kv_stages, used, producer=producer)
-
-    def factor_step(self, chain: int, tile: Int32) -> Int32:
-        """Return the number of the correction before key tile ``tile``.
-
-        Where the correction role writes O, the row sum follows a query tile's factors, as if for
-        one key tile more.
-        """
-        if self.spec.correction_writes:
-            return counted(tile - 1, self.progress.steps_of(chain))
-        return super().factor_step(chain, tile)
 
     @property
     def num_steps(self) -> Int32:

@@ -20,7 +20,7 @@ accumulators. The softmax warps arrive on ``stored`` when they have read the acc
 stores have read the staged O; the load role waits for it before it loads the next Q, and the
 correction role before it lets the next P V overwrite O. A query tile without key tiles uses neither
 memory, and takes no part in this. No role can be two phases ahead, because a query tile with key
-tiles needs all roles.
+tiles needs all roles. Where the correction role writes O nothing is staged, and it needs no word.
 """
 
 import cutlass

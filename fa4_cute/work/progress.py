@@ -4,7 +4,7 @@ A CTA that computes one query tile starts every count at 0, as Python integers, 
 in its code.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import cutlass
@@ -23,14 +23,21 @@ class Progress:
     Attributes:
         loaded: query tiles that had key tiles.
         tiles: key tiles.
+        latest: key tiles of the latest query tile, where query tiles run on; else None.
     """
 
     loaded: Int32 | int = 0
     tiles: Int32 | int = 0
+    latest: Int32 | None = field(default=None, kw_only=True)
 
     @staticmethod
     def zero(order: ChainOrder) -> "Progress":
         """Return the counts of a CTA that has done nothing, as registers."""
+        nothing = Progress._nothing(order)
+        return replace(nothing, latest=Int32(0)) if order.runs_on else nothing
+
+    @staticmethod
+    def _nothing(order: ChainOrder) -> "Progress":
         if order.deals_out:
             return DealtProgress(*(Int32(0) for _ in range(4)))
         if order.starts_apart:
@@ -51,6 +58,12 @@ class Progress:
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.loaded
 
+    @property
+    def tiles_before(self) -> Int32:
+        """Key tiles of the latest query tile, where query tiles run on."""
+        assert self.latest is not None
+        return self.latest
+
     def after(
         self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0
     ) -> "Progress":
@@ -59,19 +72,24 @@ class Progress:
         Chain 0 has left out the last ``num_hidden`` of them; chain 1 was ``lead`` ahead of it.
         """
         loaded = self.loaded + _one_if_any(num_tiles)
-        return Progress(loaded, self.tiles + counted(num_tiles, lead))
+        latest = None if self.latest is None else num_tiles
+        return Progress(loaded, self.tiles + counted(num_tiles, lead), latest=latest)
 
     def alone(self) -> Self:
         """Return the same counts; sums and differences of them are not held besides."""
-        return type(self)(*(opaque(count) for count in vars(self).values()))
+        return replace(self, **{name: opaque(count) for name, count in self._counts().items()})
+
+    def _counts(self) -> dict[str, Int32]:
+        return {name: count for name, count in vars(self).items() if count is not None}
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for the loop over query tiles."""
-        return [value.ir_value() for value in vars(self).values()]
+        return [count.ir_value() for count in self._counts().values()]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> "Progress":
         """Return the counts whose registers are ``values``."""
-        return type(self)(*(Int32(value) for value in values))
+        counts = map(Int32, values)
+        return replace(self, **dict(zip(self._counts(), counts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -126,7 +144,8 @@ class ApartProgress(Progress):
     ) -> "ApartProgress":
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
         before = super().after(num_tiles, lead=lead)
-        return ApartProgress(before.loaded, before.tiles, self.hidden + num_hidden)
+        hidden = self.hidden + num_hidden
+        return ApartProgress(before.loaded, before.tiles, hidden, latest=before.latest)
 
 
 @dataclass(frozen=True)
@@ -151,7 +170,8 @@ class LeadProgress(ApartProgress):
         """Return the counts after a query tile whose chains take ``num_tiles`` key tiles."""
         before = super().after(num_tiles, num_hidden + lead, lead)
         unseen = self.unseen + lead
-        return LeadProgress(before.loaded, before.tiles, before.hidden, unseen, lead)
+        counts = before.loaded, before.tiles, before.hidden, unseen, lead
+        return LeadProgress(*counts, latest=before.latest)
 
 
 START = Progress()

@@ -10,7 +10,7 @@ import cutlass
 from cutlass import Int32, Uint32, cute
 
 from ..device import ids
-from ..device.registers import DEVICE
+from ..device.registers import DEVICE, UNSIGNED
 from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.masks.masks import is_zero
 from ..plan.masks.query_tiles import KeptOrder, SequenceOrder
@@ -172,16 +172,28 @@ def place_in_turns(
 
     All heads of one query tile of a section follow one another. A section of one head is that head.
     """
+    if spec.variant.keeps_short:
+        return place_as_kept(spec, args, index)
     heads, num_sections = args.extras.num_heads, args.extras.num_sequences
     num_blocks = args.extras.num_work // (heads * num_sections)
     all_heads = scheduled_heads(spec, args.num_q_heads)
-    if spec.variant.keeps_short:
-        order = KeptOrder(heads, num_sections, num_blocks, args.extras.num_kept)
-        block, head = order.place(index, DEVICE)
-        return block, head % all_heads, head // all_heads, num_blocks
     section, rest = index // (heads * num_blocks), index % (heads * num_blocks)
     head = section * heads + rest % heads
     return rest // heads, head % all_heads, head // all_heads, num_blocks
+
+
+def place_as_kept(
+    spec: AttentionSpec, args: Arguments, index: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return the same where the shortest query tiles are kept for the end: three divisions of
+    numbers without a sign. Between two query tiles some roles do nothing else."""
+    extras, num_blocks = args.extras, num_query_tiles(spec, args)
+    counts = Uint32(extras.num_heads), Uint32(extras.num_sequences), num_blocks
+    order = KeptOrder(*counts, Uint32(extras.num_kept))
+    block, head = order.place(Uint32(index), UNSIGNED)
+    all_heads = Uint32(scheduled_heads(spec, args.num_q_heads))
+    batch = head // all_heads
+    return Int32(block), Int32(head - batch * all_heads), Int32(batch), Int32(num_blocks)
 
 
 def in_clusters(spec: AttentionSpec, ctas: Int32) -> Int32:

@@ -83,6 +83,8 @@ class FA4MiscMBarsLayout(BarrierTable):
     dynamic: bool = False
     values_apart: bool = False
     """Whether V has a load warp of its own."""
+    correction_writes: bool = False
+    """Whether the correction role writes O, and so knows when it may be overwritten."""
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -107,7 +109,7 @@ class FA4MiscMBarsLayout(BarrierTable):
                 (f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, told) for w in range(NUM_CHAINS)
             ],
             "S_read": read_rows() if self.crosses else [],
-            "stored": stored_rows() if self.persistent else [],
+            "stored": stored_rows() if self.is_told_stored else [],
             "publish": publish_rows(self.num_partitions) if self.num_partitions > 1 else [],
             "k_scale": scale_rows(self.num_scale_bufs, readers),
             "answer": self.answers.rows() if self.dynamic else [],
@@ -117,6 +119,11 @@ class FA4MiscMBarsLayout(BarrierTable):
     def cta_group(self) -> int:
         """CTAs whose threads arrive on the shared barriers."""
         return 2 if self.pair_cta else 1
+
+    @property
+    def is_told_stored(self) -> bool:
+        """Whether the softmax says that it has stored O: to roles of the next query tile."""
+        return self.persistent and not self.correction_writes
 
     @property
     def num_q1_sync(self) -> int:
@@ -152,7 +159,7 @@ class FA4MiscMBarsLayout(BarrierTable):
 
     @property
     def stored_offset(self) -> int:
-        """Output of chain 0 stored; chain 1 follows. Only where a CTA takes tile after tile."""
+        """Output of chain 0 stored; chain 1 follows. Only where ``is_told_stored``."""
         return self.offset("stored")
 
     @property

@@ -57,6 +57,10 @@ PACK: Final = NamedBarrier(
 DEALLOC: Final = NamedBarrier(
     3, "dealloc", "the softmax groups have read Tensor Memory", NUM_CHAINS * WARP_GROUP_THREADS
 )
+DEALLOC_ALONE: Final = NamedBarrier(
+    DEALLOC.number, DEALLOC.name, "the correction group has read O", WARP_GROUP_THREADS
+)
+"""Where it is the correction role that writes O."""
 JOIN: Final = NamedBarrier(
     4, "join", "both groups have deposited their row values", NUM_CHAINS * WARP_GROUP_THREADS
 )
@@ -98,6 +102,7 @@ TURN: Final = NamedBarrier(
 NAMED_BARRIERS: Final = MappingProxyType(
     {
         "2q": (STORE, DEALLOC),
+        "2q, runs on": (DEALLOC_ALONE,),
         "1q": (STORE, DEALLOC, JOIN),
         "last": (DEALLOC, JOIN, WRITTEN),
         "cluster": (PACK, DEALLOC, JOIN),

@@ -85,6 +85,7 @@ class FA4Config(FA4TileConfig):
             num_partitions=self.splitk_partitions,
             num_scale_bufs=self.num_own_scale_bufs,
             crosses=self.crosses,
+            correction_writes=self.correction_writes,
             dynamic=self.dynamic,
             values_apart=self.loads_values_apart,
         )

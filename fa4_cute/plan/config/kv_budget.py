@@ -106,7 +106,7 @@ def _provisional_qk_stages(config: FA4TileConfig) -> int:
 def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     """Barriers that do not depend on the number of slots."""
     barriers = _FIXED_BARRIERS + 2 * num_pv_stages(config)
-    barriers += 2 if config.persistent else 0
+    barriers += 2 if config.persistent and not config.correction_writes else 0
     barriers += NUM_ANSWER_BARRIERS if config.dynamic else 0
     barriers += 1 if config.splitk_partitions > 1 else 0
     barriers += 2 * config.num_own_scale_bufs

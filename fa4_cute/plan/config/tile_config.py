@@ -225,6 +225,11 @@ class FA4TileConfig(OperandConfig):
         two = self.num_qo == 2 and not self.pair_cta
         return self.tuning.crosses and two and self.BN <= RESIDENT_COLUMNS
 
+    @property
+    def correction_writes(self) -> bool:
+        """Whether the correction role writes O, from the registers, where the softmax does else."""
+        return self.writes_rows and self.crosses
+
     def cta_group(self) -> int:
         """CTAs per MMA."""
         return 2 if self.pair_cta else 1

@@ -43,7 +43,9 @@ class KeptOrder:
         together = ops.select(is_kept, every, self.heads)
         index = index - ops.select(is_kept, before, 0)
         row = index // together
-        return first + row % tiles, row // tiles * together + index % together
+        section = row // tiles
+        column = index - row * together
+        return first + (row - section * tiles), section * together + column
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,8 @@ def slots_since_scores(config: FA4Config, lead: int = 0) -> int:
 
     In the order of ``IssueOrder.loads``: the last K in a ring of its own. In a fused one it is that
     K, or V of the key tile before, which the MMA that follows them reads; with a ``lead`` of chain
-    1, whose last two P V have a V of their own each, the last K.
+    1, whose last two P V have a V of their own each, the last K. That K is free sooner than V of
+    the key tile before, so where there is one and query tiles run on it is waited for, as if there
+    were a lead.
     """
     return 2 + lead if config.use_fused_kv else 1

@@ -16,7 +16,8 @@ Head dim 256, with P of a key tile in the low columns of its S, and 512, with P 
 P may overwrite S_i because the same thread wrote P after it had all of its S row in registers, and
 the MMA that overwrites S_i again is issued after the one that reads P_i. Where P crosses, P_i
 borrows the columns of the other chain's S, whose threads say when they have it in registers. The
-last P0 of chains that end apart borrows the high columns of S0, beside P1.
+last P0 of chains that end apart borrows the high columns of S0, beside P1; where query tiles run on
+the last P of each chain those of its own S.
 """
 
 from __future__ import annotations
@@ -115,13 +116,15 @@ class AttentionTmem(TmemMap):
         lender = self.s(1 - chain if self.crosses else chain)
         return Region(f"P{chain}", lender.start, self.p_columns)
 
-    def last_p(self) -> Region:
-        """The last P of chain 0 where the chains end apart: the high columns of its own S.
+    def last_p(self, chain: int) -> Region:
+        """The last P of a chain that keeps it: the high columns of its own S.
 
-        P of chain 1 lies in the low ones. So the last S of chain 1 need not wait for it.
+        The other chain's P lies in the low ones. So where the chains end apart the last S of chain
+        1 need not wait for that of chain 0, and where query tiles run on neither chain waits for
+        the first S of the next one.
         """
-        own = self.s(0)
-        return Region("P0 (last)", own.end - self.p_columns, self.p_columns)
+        own = self.s(chain)
+        return Region(f"P{chain} (last)", own.end - self.p_columns, self.p_columns)
 
     def borrow_s_for_lse(self, chain: int) -> Region:
         """1Q: row max and row sum of a chain, once its S is dead."""

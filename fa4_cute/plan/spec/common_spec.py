@@ -278,6 +278,11 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def correction_writes(self) -> bool:
+        """Whether the correction role writes O, and not the softmax."""
+        return False
+
+    @property
     def smem_bytes(self) -> int:
         """Dynamic shared memory per CTA."""
         return self.config.smem_used

@@ -23,7 +23,7 @@ from ..config.tuning import Tuning, tuning_of
 from ..facts.dtypes import DType
 from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
-from .register_tuning import keeps_p_in_memory
+from .register_tuning import ScoreLoads, keeps_p_in_memory
 from .schedule import DEPTH512_SCHEDULE, DEPTH512_STREAMED_SCHEDULE, WarpSchedule
 from .variant import Partition, Variant
 
@@ -128,6 +128,14 @@ class Depth512Spec(CommonSpec):
         parts += [] if self.look_ahead else ["in_turn"]
         parts += [f"x{config.row_copies}"] if config.row_copies > 1 else []
         return "_".join(parts)
+
+    @property
+    def score_loads(self) -> ScoreLoads:
+        """When what changes the scores is loaded: half as much at a time where O has two blocks,
+        terms have biases of their own and keys are split."""
+        loads, variant = super().score_loads, self.variant
+        scarce = self.config.split_o and variant.has_biases_of_terms and variant.is_split
+        return replace(loads, under_way=loads.under_way // 2) if scarce else loads
 
     @property
     def writes_rows(self) -> bool:

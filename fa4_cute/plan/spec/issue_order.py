@@ -38,6 +38,13 @@ nothing else differs: both take as many, and in the order of their own key tiles
 
 K and V are loaded in the same order. Chain 1 is then the first to read them, chain 0 the last.
 
+In a persistent CTA whose P crosses query tiles run on. The last P of each chain lies in the high
+half of its own S, and the next query tile's first S0 comes in front of the last P V of chain 1::
+
+    ..  S(Q1, n-1) O(Q1, n-2)  O(Q0, n-1)  S(Q0', 0)  O(Q1, n-1)  S(Q1', 0)  S(Q0', 1) O(Q0', 0)  ..
+
+Nobody waits for the reading of the last S1 then but the MMA role, before it tells of S(Q0', 0).
+
 An odd number of key tiles needs no case of its own: the last step of a single Q tile simply lies in
 chain 0. K of a tile is freed by the last S that reads it, V by the last P V; only V of the last
 tile is not, because nobody would wait for that, and the CTA must not end before an arrival on one
@@ -88,7 +95,8 @@ class IssueOrder:
     """Steps of a kernel with ``num_qo`` Q tiles per CTA; P that ``crosses`` lies in the other S.
 
     Where it ``ends_apart``, chain 0 may leave out the last key tile; where it ``starts_apart``
-    too, chain 1 the first: then it leads by one key tile, and both take as many.
+    too, chain 1 the first: then it leads by one key tile, and both take as many. Where query tiles
+    ``runs_on``, the next one's first S comes in front of the last P V of chain 1.
     ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
     """
 
@@ -96,6 +104,7 @@ class IssueOrder:
     crosses: bool = False
     ends_apart: bool = False
     starts_apart: bool = False
+    runs_on: bool = False
 
     @property
     def keys_ahead(self) -> bool:
@@ -115,6 +124,14 @@ class IssueOrder:
     def ends_early(self, chain: int) -> bool:
         """Return whether ``chain`` may leave out the last key tile."""
         return self.ends_apart and chain != self.longest
+
+    def keeps_last(self, chain: int) -> bool:
+        """Return whether the last P of ``chain`` lies in its own S."""
+        return self.runs_on or self.ends_early(chain)
+
+    def issues_later(self, chain: int) -> bool:
+        """Return whether the last P V of ``chain`` follows the next query tile's first S."""
+        return self.runs_on and chain == NUM_CHAINS - 1
 
     def may_lack_one(self, chain: int) -> bool:
         """Return whether ``chain`` may have a key tile fewer than the other."""
@@ -219,6 +236,7 @@ class OneChain:
     deals_out: ClassVar[bool] = False
     ends_apart: ClassVar[bool] = False
     starts_apart: ClassVar[bool] = False
+    runs_on: ClassVar[bool] = False
 
     def query_tile(self, chain: int) -> int:
         """Return the Q tile of ``chain``: there is one."""

@@ -92,7 +92,6 @@ class KernelSpec(CommonSpec):
             with_features(config, variant),
             dynamic=variant.is_dynamic,
             streams_keys=variant.streams_keys,
-            writes_rows=may_write_rows(variant) and not pair_cta,
             two_rings=variant.token_scales and not pair_cta,
             shared_rope=shared_rope,
             splitk_partitions=variant.num_partitions,
@@ -133,6 +132,7 @@ class KernelSpec(CommonSpec):
             ValueError: naming the limit, when no such kernel exists.
         """
         config = replace(config, tuning=choices_for(config, self.variant))
+        config = replace(config, writes_rows=writes_rows(config, self.variant))
         if self.variant.last_joins and config.num_qo != 1:
             raise ValueError(
                 f"num_qo={config.num_qo}: the last CTA joins the splits of a single Q tile; "
@@ -174,7 +174,8 @@ class KernelSpec(CommonSpec):
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
         config, apart = self.config, self.first_ends_early
-        return IssueOrder(config.num_qo, config.crosses, apart, self.second_starts_late)
+        late, runs_on = self.second_starts_late, config.correction_writes
+        return IssueOrder(config.num_qo, config.crosses, apart, late, runs_on)
 
     @property
     def first_ends_early(self) -> bool:
@@ -200,14 +201,15 @@ class KernelSpec(CommonSpec):
         """Whether the address of shared memory stays in a register.
 
         Else the assembler asks for the CTA's number in every key tile, and computes it anew. It is
-        held where that is predicted to win: with fp8 operands in persistent CTAs, with 16-bit ones
-        up to ``HOLDING_DEPTH`` in others. Where scores are changed, registers are scarce.
+        held where that is predicted to win: with fp8 operands in persistent CTAs, but not beside a
+        mask and the address of a factor, with 16-bit ones up to ``HOLDING_DEPTH`` in others. Where
+        scores are changed, registers are scarce.
         """
         config, is_persistent = self.config, self.variant.is_persistent
         if not config.crosses or self.variant.modifies_scores:
             return False
         if config.qkv_dtype_size == 1:
-            return is_persistent
+            return is_persistent and not (self.variant.mask != NULL and self.holds_factor_address)
         return config.qk_depth <= HOLDING_DEPTH and not is_persistent
 
     @property
@@ -219,11 +221,12 @@ class KernelSpec(CommonSpec):
     def decodes_briefly(self) -> bool:
         """With one Q tile, whose softmax groups find their work between query tiles, or of fp8
         operands up to head dim ``SHALLOW_DEPTH`` with two: the softmax loops leave little of the
-        instruction cache, and what stands around them is fetched for every query tile.
+        instruction cache, and what stands around them is fetched for every query tile. Where query
+        tiles run on the MMA role does nothing else between them.
         """
         config = self.config
         few = config.qkv_dtype_size == 1 and config.qk_depth <= SHALLOW_DEPTH
-        return (few or config.num_qo == 1) and self.head_by_head
+        return (few or config.num_qo == 1 or self.correction_writes) and self.head_by_head
 
     @property
     def may_stream_keys(self) -> bool:
@@ -255,6 +258,14 @@ class KernelSpec(CommonSpec):
         return self.config.writes_rows
 
     @property
+    def correction_writes(self) -> bool:
+        """Whether the correction role writes O: in persistent CTAs whose P cross.
+
+        Then the softmax goes on with the next query tile at once.
+        """
+        return self.config.correction_writes
+
+    @property
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
         return self.config.rows_of_copy // self.rows_per_position
@@ -263,3 +274,13 @@ class KernelSpec(CommonSpec):
     def key_rows(self) -> int:
         """Keys of one slot of V."""
         return self.config.BN
+
+
+def writes_rows(config: FA4Config, variant: Variant) -> bool:
+    """Return whether O goes row by row from the registers to memory.
+
+    The softmax has registers for that where a kernel is plain. Where P crosses the correction role
+    writes all of a query tile that a persistent CTA has for itself.
+    """
+    whole = variant.is_persistent and not variant.splits_keys
+    return not config.pair_cta and (may_write_rows(variant) or (whole and config.crosses))

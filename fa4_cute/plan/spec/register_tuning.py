@@ -42,12 +42,8 @@ COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 COLUMNS_LENT_FROM: Final = 2
 """The same of consumers on Hopper that lent registers."""
-ASKING_DEPTH: Final = 64
-"""Head dims up to which no CTA asks for query tiles beside P that crosses and more exponentials
-emulated than by default. In bf16 it would spill, with fp8 operands gain with one assembler only."""
-ASKING_REGISTERS: Final = RoleRegisters(200, 72, 40)
-"""Registers of such a CTA with 16-bit operands and a causal mask, of dense sequences, and of one
-whose query heads share keys where it holds the address of a row's factor."""
+SHALLOW: Final = 64
+"""Head dims up to which whatever takes registers leaves none for more exponentials emulated."""
 PERSISTENT_DIVISOR: Final = 4
 """A persistent CTA carries its counts: a quarter of the loads."""
 SCALES_DIVISOR: Final = 2
@@ -76,43 +72,25 @@ def most_keys(variant: Variant, num_qo: int) -> int:
 def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
     """Return those choices of ``config`` that leave registers for what the variant holds.
 
-    P that crosses waits in registers for the columns of the other chain's S. A function leaves none
-    for it beside a bias or several terms. Nor does a CTA that asks for its next query tile beside
-    exponentials emulated beyond the default, whose share is that of all schedulers: so are bits.
-    Above ``ASKING_DEPTH`` one with at most a causal mask leaves some, with that mask and 16-bit
-    operands if the correction lends its softmax a step.
+    P that crosses waits in registers for the columns of the other chain's S. A function beside a
+    bias or several terms leaves none for it. In ``SHALLOW`` kernels of 16 bits these, and limits
+    with stream-K, leave none for more exponentials than by default.
     """
-    tuning = config.tuning
-    differs = bool(variant.bias_slots) or len(variant.terms) > 1
-    scarce = variant.score_mod is not None and differs
-    asks = variant.is_dynamic and tuning.emulated > Tuning().emulated
-    scarce |= asks and (config.qk_depth <= ASKING_DEPTH or not _is_causal_at_most(variant))
-    lends = asks or (config.group > 1 and holds_factor_address(config, variant))
-    is_limited = variant.mask != NULL and config.qkv_dtype_size > 1 and not variant.ragged_q
-    if lends and config.crosses and is_limited and not scarce:
-        tuning = replace(tuning, registers=ASKING_REGISTERS)
+    scarce = variant.score_mod is not None and (bool(variant.bias_slots) or len(variant.terms) > 1)
+    tuning, limited = config.tuning, scarce or (variant.streams_keys and _has_limits(variant))
+    if limited and config.qkv_dtype_size > 1 and config.qk_depth <= SHALLOW:
+        tuning = replace(tuning, emulated=min(tuning.emulated, Tuning().emulated))
     return replace(tuning, crosses=tuning.crosses and not scarce)
 
 
 def holds_factor_address(config: FA4TileConfig, variant: Variant) -> bool:
     """Return whether the address of a row's correction factor stays in a register.
 
-    Else each key tile asks for the thread's number between its maxima and its exponentials. It is
-    held where that is predicted to win: by dynamic CTAs of dense sequences whose P crosses, with a
-    causal mask and 16-bit operands. Without a mask persistent ones get slower.
+    Else each key tile asks for the thread's number. It is held where that is predicted to win: in
+    CTAs that leave O to the correction role, with fp8 operands where V is as wide as Q and K.
     """
-    is_dense = is_plain_in_any_order(variant) and variant.mask == CAUSAL
-    return config.crosses and config.qkv_dtype_size > 1 and variant.is_dynamic and is_dense
-
-
-def _is_causal_at_most(variant: Variant) -> bool:
-    """Return whether a dynamic CTA has at most a causal mask, of dense or packed sequences, or of
-    chunks of prompts over a KV cache."""
-    dense = replace(variant, ragged_q=False, by_rows=False, ragged_k=False)
-    if variant.is_over_cache:
-        dense = replace(dense, used_k=False, page_size=0)
-    even = variant.ragged_q == (variant.ragged_k or variant.is_over_cache)
-    return even and is_plain_in_any_order(dense) and not _has_limits(variant)
+    as_wide = config.qkv_dtype_size > 1 or config.qk_depth == config.ov_depth
+    return config.correction_writes and as_wide
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:

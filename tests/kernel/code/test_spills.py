@@ -74,6 +74,9 @@ for name in ("plain", "ragged", "paged", "large pages", "bias", "function", "uni
 VARIANTS["streamed union of biases"] = replace(VARIANTS["union of biases"], **STREAMED)
 for name in ("plain", "paged", "function", "union", "all"):
     VARIANTS[f"tokens streamed {name}"] = replace(VARIANTS[f"streamed {name}"], **TOKENS)
+for name in ("window", "function", "union of biases"):
+    VARIANTS[f"dynamic {name}"] = replace(VARIANTS[name], **DYNAMIC)
+VARIANTS["dynamic sink"] = Variant(CAUSAL, return_lse=True, sink=True, **DYNAMIC)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
 VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSISTENT)
@@ -129,7 +132,7 @@ SLOW = (
     ("1Q d128", "cluster8 function"),
     ("d512 fp8", "tokens all"),
     ("pair_cta d128", "dynamic all"),
-    # Whose softmax has registers of the correction.
+    # Whose correction writes O.
     ("2Q d96", "dynamic plain"),
     # Where P would leave no registers if it crossed.
     ("2Q d64", "persistent all but bias"),
@@ -159,7 +162,7 @@ IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 CROSSED_FP8 = ("2Q d64 fp8", "2Q d96 fp8", "2Q d128 fp8", "2Q d192v128 fp8")
 CROSSED = ("2Q d64", "2Q d128", "2Q d192v128", *CROSSED_FP8)
 """Kernels whose P lies in the other chain's scores."""
-ASKING = ("2Q d96", *CROSSED_FP8[1:], "2Q d192v128 fp8, no rope")
+ASKING = ("2Q d64", "2Q d96", *CROSSED_FP8, "2Q d192v128 fp8, no rope")
 """Kernels whose P crosses in plain CTAs that ask for query tiles."""
 OF_CHUNKS = ("2Q d128", "2Q d192v128", *ASKING, "d256", "d512", "d256 fp8", "d512 fp8")
 """Kernels whose CTAs may take over others' chunks of prompts."""
@@ -173,6 +176,8 @@ FEW = ("few d64", "few d128", "few d128 fp8", "few d192v128 fp8")
 ONE_Q = ("1Q d64", "1Q d128", "1Q d192", *ONE_Q_FP8)
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = (*CROSSED_FP8, "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
+NO_ROOM = tuple(product(("2Q d192v128 fp8",), ("tokens paged", "tokens all", "tokens persistent")))
+"""For whose operands shared memory has no two slots beside scales and rope columns."""
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
 PAIRS_FP8 = ("pair_cta d128 fp8", "pair_cta d192v128 fp8")
 EXHAUSTIVE = (
@@ -180,7 +185,11 @@ EXHAUSTIVE = (
     *product(IN_FULL, (name for name in VARIANTS if " " not in name and name != "persistent")),
     *product(IN_FULL, ("union of biases", "large pages", "persistent all")),
     *product(OTHERS, (*SCARCE, "plain", "all", "persistent all")),
-    *product(SCALED, (f"tokens {name}" for name in (*SCARCE, "all", "persistent"))),
+    *(
+        pair
+        for pair in product(SCALED, (f"tokens {n}" for n in (*SCARCE, "all", "persistent")))
+        if pair not in NO_ROOM
+    ),
     *product(("1Q d64", "1Q d128", "1Q d192", "1Q d128 fp8"), (f"cluster2 {n}" for n in SCARCE)),
     *product(("1Q d192", "1Q d128 fp8"), ("cluster8 function",)),
     *product(("d256", "d512", "d512 fp8"), ("persistent function",)),
@@ -203,6 +212,8 @@ EXHAUSTIVE = (
     *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
     *product(HELD, ("persistent plain", "persistent paged")),
     *product(ASKING, ("dynamic plain", "dynamic packed", "dynamic full")),
+    *product((*ASKING, "2Q d128", "2Q d192v128"), ("dynamic window", "dynamic sink")),
+    *product((*ASKING, "2Q d128"), ("dynamic function", "dynamic union of biases")),
     *product(OF_CHUNKS, (f"dynamic chunks page{size}" for size in (16, 64, 256))),
     *product(IN_FULL, (f"{name} by rows" for name in ("ragged", "paged", "all"))),
     *product(PAIRS, ("ragged by rows",)),

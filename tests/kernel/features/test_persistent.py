@@ -14,7 +14,9 @@ from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.launch.turns import Section
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
-from fa4_cute.work.context import AttentionContext
+from fa4_cute.plan.spec.issue_order import IssueOrder
+from fa4_cute.work.context import KernelContext
+from fa4_cute.work.progress import counted
 from sm100sim.options import run_options
 from testing.arguments import arguments
 from testing.cases import FP8, Case, dense
@@ -136,6 +138,11 @@ def test_more_query_tiles_than_sms_of_a_real_device() -> None:
     assert torch.equal(found.out, plain.out)
 
 
+def free_at_once(ctx: KernelContext, chain: int) -> None:
+    """Say that O may be overwritten as if what was read of it were in registers."""
+    ctx.mbars.consumer_o(chain).release()
+
+
 def empty_rings(num_stages: int, _used: object, *, producer: bool) -> object:
     """Return the cursor of a ring that has not been used."""
     from fa4_cute.pipelines import RingState
@@ -157,14 +164,23 @@ LOST = {
         "roles.depth512_softmax.wait_for_factor_read", lambda *_: None,
     ),
     "number of a row sum": (
-        "work.depth512.Depth512Context.factor_step", AttentionContext.factor_step,
+        "work.context.AttentionContext.factor_step",
+        lambda ctx, chain, tile: counted(tile - 1, ctx.progress.corrections_of(chain)),
     ),
+    "last P V before the next": ("roles.mma.issue_last_before", lambda _: None),
+    "last P in its own S": ("plan.spec.issue_order.IssueOrder.keeps_last", IssueOrder.ends_early),
+    "wait for the last S1 to be read": (
+        "operands.products.MmaIssuer.wait_for_last_reading", lambda _: None,
+    ),
+    "wait before O is overwritten by the next": ("roles.correction.say_free", free_at_once),
 }
 """What a fault in the passage from one query tile to the next leaves out, where, and what is there
 instead."""
 USUAL = (
-    ("wait before O is overwritten", TWO_Q),
-    ("parity of earlier corrections", TWO_Q),
+    ("number of a row sum", TWO_Q),
+    ("last P V before the next", TWO_Q),
+    ("last P in its own S", TWO_Q),
+    ("wait for the last S1 to be read", TWO_Q),
     ("last wait for the slots", TWO_Q),
     ("place in the rings", D384),
     ("wait before Q is loaded", ONE_Q),
@@ -178,7 +194,9 @@ USUAL = (
     ("wait before O is overwritten", STREAMED),
 )
 OF_ROWS = ("wait for the row sum to be read", "number of a row sum")
-"""Of pairs of wide heads whose correction role writes O, and so is told the row sum."""
+"""Where the correction role writes O, and so is told the row sum, or what O is multiplied by."""
+RUNS_ON = ("last P V", "last P in", "wait for the last S1", "wait before O is overwritten by")
+"""Of two Q tiles."""
 STAGES = ("wait before O is overwritten", "parity of earlier corrections")
 """Of all others: threads that write O let the next P V begin, and row sums are counted with the
 corrections."""
@@ -191,7 +209,11 @@ def applies(lost: str, case: Case) -> bool:
         return case in (TWO_Q, ONE_Q)
     if lost.startswith("exchange"):
         return case is ONE_Q
-    return lost not in (STAGES if case in (D384, D256_FP8) else OF_ROWS)
+    if lost.startswith(RUNS_ON):
+        return case is TWO_Q
+    if lost == OF_ROWS[0] and case is TWO_Q:
+        return False
+    return lost not in (STAGES if case in (TWO_Q, D384, D256_FP8) else OF_ROWS)
 
 
 ALL = (

@@ -1,5 +1,6 @@
 """What is issued when: products in the planned order, operands loaded once, work that overlaps."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.memory.tmem import AttentionTmem
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.issue_order import Issue
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.options import run_options
 from sm100sim.report import EventKind
 from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
 from testing.arguments import arguments
 from testing.cases import Case, dense
+from testing.reference.issues import issues_in_turn
 from testing.runner import call, spec_of
 
 
@@ -28,9 +31,13 @@ def planned(
     spec: KernelSpec, num_tiles: int, num_hidden: int = 0, lead: int = 0
 ) -> list[int]:
     """Return the same as the plan has it."""
+    return columns_of(spec, spec.issue_order.issues(num_tiles, num_hidden, lead))
+
+
+def columns_of(spec: KernelSpec, order: Iterable[Issue]) -> list[int]:
+    """Return the first columns of the products of an order."""
     memory = AttentionTmem.of(spec.config)
     region = {"S": memory.s, "O": memory.o}
-    order = spec.issue_order.issues(num_tiles, num_hidden, lead)
     columns = [region[issue.product](issue.chain).start for issue in order]
     return [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
 
@@ -81,6 +88,33 @@ def test_a_tile_hidden_from_the_second_query_tile_is_left_out(
     with run_options(trace_cluster=0):
         (report,) = call(arguments(case)).reports
     assert found_in(report) == planned(spec, num_tiles, num_hidden, lead)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feature", ["persistent", "dynamic"])
+@pytest.mark.parametrize(
+    ("causal", "queries", "keys", "tiles"),
+    [
+        (False, 600, 300, [(3, 0), (3, 0), (3, 0)]),
+        (False, 300, 100, [(1, 0), (1, 0)]),
+        # The longest first; rows of the last one see no key.
+        (True, 1024, 640, [(5, 1), (3, 1), (1, 0), (0, 0)]),
+        (True, 1024, 512, [(4, 1), (2, 1), (0, 0), (0, 0)]),
+    ],
+)
+def test_query_tiles_of_a_cta_run_on(
+    causal: bool, queries: int, keys: int, tiles: list[tuple[int, int]], feature: str
+) -> None:
+    """The first S0 of the next one comes in front of the last P V of chain 1."""
+    case = dense(queries, keys, 128, 1, 1, num_qo=2, causal=causal)
+    case = replace(case, features=case.features | {feature})
+    spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
+    assert spec.issue_order.runs_on
+    with run_options(trace_cluster=0):
+        (report,) = call(arguments(case), num_sms=1).reports
+    order = (issue for _, issue in issues_in_turn(spec.issue_order, tiles))
+    assert found_in(report) == columns_of(spec, order)
 
 
 @pytest.mark.slow

@@ -105,6 +105,8 @@ PROMPTS = Problem("bf16", 16, 2048, 8192, 32, 8, 128, 128, causal=True, features
         {"return_lse": True},
         {"features": replace(ASKED, page_size=16)},
         {"num_q_heads": 8},
+        {"head_dim": 64, "head_dim_v": 64},
+        {"head_dim": 96, "head_dim_v": 96},
         {"head_dim": 192},
         {"head_dim": 256, "head_dim_v": 256},
         {"head_dim": 512, "head_dim_v": 512},
@@ -131,8 +133,6 @@ def test_causal_chunks_over_pages_are_handed_out(changes: dict[str, Any]) -> Non
         {"pair_cta": True},
         {"num_qo": 1},
         {"seqlen_k": 0},
-        {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
-        {"head_dim": 96, "head_dim_v": 96},  # and so it does here
     ],
 )
 def test_other_query_tiles_over_pages_have_a_cta_each(changes: dict[str, Any]) -> None:

@@ -69,7 +69,7 @@ def test_who_asks_gets_what_is_asked_for() -> None:
 
 
 def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
-    for dim, best in ((64, Scheduler.TILE), (128, Scheduler.DYNAMIC)):
+    for dim, best in ((64, Scheduler.DYNAMIC), (128, Scheduler.DYNAMIC)):
         found = chosen(batch=1, seqlen_q=16384, seqlen_k=16384, causal=True, head_dim=dim,
                        head_dim_v=dim)  # fmt: skip
         assert found.spec.variant.scheduler is best
@@ -82,10 +82,10 @@ def test_a_loop_without_masks_of_its_own_has_costs_of_its_own() -> None:
     for keys, causal, best in (
         (1024, False, Scheduler.PERSISTENT),
         (4096, False, Scheduler.PERSISTENT),
-        (8192, False, Scheduler.TILE),
+        (16384, False, Scheduler.PERSISTENT),
         (32768, False, Scheduler.TILE),
         (4096, True, Scheduler.PERSISTENT),
-        (8192, True, Scheduler.TILE),
+        (8192, True, Scheduler.DYNAMIC),
     ):
         sizes = {"batch": 32768 // keys, "seqlen_q": keys, "seqlen_k": keys}
         assert chosen(**few, **sizes, causal=causal).spec.variant.scheduler is best
@@ -111,9 +111,8 @@ def test_dynamic_ctas_are_taken_where_they_are_ahead_of_both_others() -> None:
     assert all(f"{cycles:,}" in found.text for cycles in (*others, found.dynamic_cycles))
     wide = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True, head_dim=192)
     assert wide.spec.variant.scheduler is Scheduler.DYNAMIC
-    # A key costs more there.
     narrow = chosen(batch=4, seqlen_q=8192, seqlen_k=8192, causal=True, head_dim=96, head_dim_v=96)
-    assert narrow.spec.variant.scheduler is Scheduler.TILE
+    assert narrow.spec.variant.scheduler is Scheduler.DYNAMIC
     short = chosen(seqlen_q=2048, seqlen_k=2048, causal=True).scheduler
     assert short is not None
     assert short.scheduler is Scheduler.PERSISTENT
@@ -214,8 +213,9 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC
     assert found.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
     assert found.scheduler.text.startswith("dynamic CTAs: only the device knows")
-    wide = chosen(features=PACKED, causal=True, num_qo=2, head_dim=192)
-    assert wide.spec.variant.scheduler is Scheduler.DYNAMIC
+    for size in ({"head_dim": 192}, {"head_dim": 96, "head_dim_v": 96}):
+        other = chosen(features=PACKED, causal=True, num_qo=2, **size)
+        assert other.spec.variant.scheduler is Scheduler.DYNAMIC
     with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
     assert with_lse.spec.variant.scheduler is Scheduler.DYNAMIC
     pairs = chosen(features=PACKED, causal=True, head_dim=256, head_dim_v=256)
@@ -229,7 +229,6 @@ def test_causal_packed_sequences_are_handed_out() -> None:
         {"pair_cta": True},
         {"num_qo": 1},
         {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
-        {"head_dim": 96, "head_dim_v": 96},
         {"head_dim": 256, "head_dim_v": 256, "num_qo": None, "causal": False},
     ):
         found = chosen(**{"features": PACKED, "causal": True, "num_qo": 2, **change})

@@ -55,12 +55,16 @@ def test_crossed_p_lies_in_the_other_s() -> None:
         assert AttentionTmem.of(other).borrow_s_as_p(0).start == AttentionTmem.of(other).s(0).start
 
 
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("chain", [0, 1])
 @pytest.mark.parametrize("head_dim", [64, 96, 128])
-def test_the_last_p_of_the_first_chain_lies_beside_that_of_the_second(head_dim: int) -> None:
-    tmem = AttentionTmem.of(FA4Config.for_attention(DType.BF16, head_dim))
-    last, other = tmem.last_p(), tmem.borrow_s_as_p(1)
-    assert last.size == tmem.borrow_s_as_p(0).size
-    assert (last.end, other.start) == (tmem.s(0).end, tmem.s(0).start)
+def test_the_last_p_of_a_chain_lies_beside_that_of_the_other(
+    head_dim: int, chain: int, dtype: DType
+) -> None:
+    tmem = AttentionTmem.of(FA4Config.for_attention(dtype, head_dim))
+    last, other = tmem.last_p(chain), tmem.borrow_s_as_p(1 - chain)
+    assert last.size == tmem.borrow_s_as_p(chain).size
+    assert (last.end, other.start) == (tmem.s(chain).end, tmem.s(chain).start)
     assert not last.overlaps(other)
 
 

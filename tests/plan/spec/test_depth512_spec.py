@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,13 +14,20 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, WARP_GROUP_THREADS
 from fa4_cute.plan.facts.tensor_map_bits import MAX_BOX
 from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
-from fa4_cute.plan.masks.masks import CAUSAL
+from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.extras import ScoreMod
+from fa4_cute.plan.spec.register_tuning import ScoreLoads
 from fa4_cute.plan.spec.schedule import DEPTH512_SCHEDULE
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_box, query_box, tensor_maps
-from fa4_cute.plan.spec.variant import Scheduler, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
+BIAS = DenseBiasMask(0) & CAUSAL
+OF_TERMS = BIAS | SlidingWindowMask(20, 40)
+MOD = ScoreMod("one", "a", (1,))
+SPLIT: dict[str, Any] = {"partition": Partition.WORKSPACE}
+IN_PARTS: dict[str, Any] = {"scheduler": Scheduler.PERSISTENT, **SPLIT}
 DEPTHS = st.integers(25, 64).map(lambda units: 8 * units)
 SPECS = st.builds(
     Depth512Spec.for_attention,
@@ -172,3 +180,17 @@ def test_name_is_a_legal_entry_and_a_thread_keeps_all_its_scores(spec: Depth512S
 def test_refusals_name_the_nearest_choice(dtype: DType, head_dim: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Depth512Spec.for_attention(dtype, head_dim)
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "options", "under_way"),
+    [(512, SPLIT, 8), (512, {}, 16), (256, SPLIT, 16), (512, IN_PARTS, 2)],
+)
+def test_parts_of_the_widest_pair_load_half_as_much_at_a_time(
+    head_dim: int, options: dict[str, Any], under_way: int
+) -> None:
+    for mask, expected in ((OF_TERMS, under_way), (BIAS, None)):
+        variant = Variant(mask, score_mod=MOD, **options)
+        loads = Depth512Spec.for_attention(DType.BF16, head_dim, variant=variant).score_loads
+        plain = ScoreLoads.of(variant)
+        assert loads == (plain if expected is None else replace(plain, under_way=expected))

@@ -1,11 +1,16 @@
 """The issue order, simulated: nothing is read before it is there or overwritten while needed."""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fa4_cute.plan.barriers.mbars import NUM_CHAINS
 from fa4_cute.plan.spec.issue_order import IssueOrder, OneChain
+from testing.reference.issues import issues_in_turn
 
 COUNTS = range(10)
 BOTH = pytest.mark.parametrize("num_qo", [1, 2])
@@ -280,3 +285,66 @@ def test_one_chain_takes_every_key_tile_in_order(num_tiles: int) -> None:
     taken = [order.key_tile(0, n) for n in range(order.num_tiles(0, num_tiles))]
     assert taken == list(range(num_tiles))
     assert (order.deals_out, order.query_tile(0)) == (False, 0)
+
+
+RUNNING = [IssueOrder(2, crosses=True, runs_on=True), replace(APART, runs_on=True)]
+TURNS = st.lists(
+    st.integers(0, 5).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, min(n - 1, 1)))
+                              if n > 1 else st.just((n, 0))),
+    max_size=5,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("order", RUNNING, ids=["together", "apart"])
+@settings(deadline=None)
+@given(TURNS)
+def test_query_tiles_that_run_on_have_the_accumulations_of_each(
+    order: IssueOrder, query_tiles: list[tuple[int, int]]
+) -> None:
+    """In the same order but for the first S0 of the next one, which the last O1 follows."""
+    hidden = query_tiles if order.ends_apart else [(n, 0) for n, _ in query_tiles]
+    found = list(issues_in_turn(order, hidden))
+    for number, (num_tiles, num_hidden) in enumerate(hidden):
+        own = [issue for n, issue in found if n == number]
+        assert own == list(order.issues(num_tiles, num_hidden))
+    with_keys = [number for number, (n, _) in enumerate(hidden) if n]
+    numbers = [number for number, _ in found]
+    for before, number in pairwise(with_keys):
+        end = len(numbers) - 1 - numbers[::-1].index(before)
+        between = [(issue.product, issue.chain) for _, issue in found[numbers.index(number) : end]]
+        # A query tile without key tiles lets the last one come alone.
+        assert between == ([("S", 0)] if number == before + 1 else [])
+
+
+@pytest.mark.parametrize("order", RUNNING, ids=["together", "apart"])
+@settings(deadline=None)
+@given(TURNS)
+def test_no_score_of_the_next_query_tile_overwrites_a_p_that_is_needed(
+    order: IssueOrder, query_tiles: list[tuple[int, int]]
+) -> None:
+    """P lies in the low half of the other S, the last one in the high half of its own."""
+    hidden = query_tiles if order.ends_apart else [(n, 0) for n, _ in query_tiles]
+    waiting: dict[tuple[int, str], tuple[int, int, int]] = {}
+    for number, issue in issues_in_turn(order, hidden):
+        key = number, issue.chain, issue.key_tile
+        num_tiles, num_hidden = hidden[number]
+        last = order.num_tiles(issue.chain, num_tiles, num_hidden) - 1
+        is_last = issue.key_tile == last
+        place = (issue.chain, "high") if is_last else (1 - issue.chain, "low")
+        if issue.product == "S":
+            # All of S is written: nothing that waits for its P V may lie there.
+            assert not {(issue.chain, half) for half in ("low", "high")} & waiting.keys()
+            # The last P is stored at once, another over an S that has been read: before its P V.
+            if is_last:
+                waiting[place] = key
+        elif is_last:
+            assert waiting.pop(place) == key
+        else:
+            assert place not in waiting
+    assert not waiting
+
+
+def test_query_tiles_that_do_not_run_on_follow_one_another() -> None:
+    order = ORDERS[2]
+    found = [issue for _, issue in issues_in_turn(order, [(2, 0), (0, 0), (3, 0), (1, 0)])]
+    assert found == [*order.issues(2), *order.issues(3), *order.issues(1)]

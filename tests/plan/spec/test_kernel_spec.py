@@ -151,6 +151,9 @@ def test_impossible_kernels_are_refused_in_words() -> None:
         (DType.FP8_E4M3, 128, {}, True),
         (DType.FP8_E4M3, 64, {}, True),
         (DType.FP8_E4M3, 96, {}, True),
+        (DType.FP8_E4M3, 96, {"mask": CAUSAL}, False),
+        (DType.FP8_E4M3, 96, {"mask": CAUSAL, "partition": Partition.WORKSPACE}, True),
+        (DType.FP8_E4M3, 192, {"mask": CAUSAL, "head_dim_v": 128}, True),
         (DType.FP8_E4M3, 192, {}, False),
         (DType.BF16, 64, {}, False),
         (DType.BF16, 64, {"scheduler": Scheduler.TILE}, True),
@@ -165,8 +168,10 @@ def test_impossible_kernels_are_refused_in_words() -> None:
 def test_which_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
     dtype: DType, head_dim: int, options: dict[str, Any], holds: bool
 ) -> None:
-    variant = Variant(**{"scheduler": Scheduler.PERSISTENT, **options})
-    assert KernelSpec.for_attention(dtype, head_dim, variant=variant).holds_base is holds
+    given = {"scheduler": Scheduler.PERSISTENT, **options}
+    width = given.pop("head_dim_v", 0)
+    spec = KernelSpec.for_attention(dtype, head_dim, head_dim_v=width, variant=Variant(**given))
+    assert spec.holds_base is holds
 
 
 @pytest.mark.parametrize(
@@ -174,19 +179,22 @@ def test_which_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
     [
         (DType.BF16, 128, {}, True),
         (DType.FP16, 96, {"return_lse": True}, True),
-        (DType.BF16, 64, {}, False),
-        (DType.FP8_E4M3, 128, {}, False),
-        (DType.BF16, 128, {"mask": NULL}, False),
-        (DType.BF16, 128, {"scheduler": Scheduler.PERSISTENT}, False),
-        (DType.BF16, 128, {"ragged_q": True, "ragged_k": True}, False),
-        (DType.BF16, 128, {"score_mod": MOD}, False),
+        (DType.BF16, 64, {}, True),
+        (DType.BF16, 64, {"scheduler": Scheduler.PERSISTENT}, True),
+        (DType.FP8_E4M3, 128, {}, True),
+        (DType.FP8_E4M3, 128, {"mask": NULL}, True),
+        (DType.FP8_E4M3, 192, {"mask": NULL, "head_dim_v": 128}, False),
+        (DType.BF16, 128, {"mask": NULL}, True),
+        (DType.BF16, 128, {"scheduler": Scheduler.TILE}, False),
+        (DType.BF16, 128, {"ragged_q": True, "ragged_k": True}, True),
     ],
 )
 def test_which_kernels_hold_the_address_of_a_rows_factor(
     dtype: DType, head_dim: int, options: dict[str, Any], holds: bool
 ) -> None:
-    variant = Variant(**{"scheduler": Scheduler.DYNAMIC, "mask": CAUSAL, **options})
-    spec = KernelSpec.for_attention(dtype, head_dim, variant=variant)
+    given = {"scheduler": Scheduler.DYNAMIC, "mask": CAUSAL, **options}
+    width = given.pop("head_dim_v", 0)
+    spec = KernelSpec.for_attention(dtype, head_dim, head_dim_v=width, variant=Variant(**given))
     assert spec.holds_factor_address is holds
 
 
@@ -237,8 +245,9 @@ def test_dynamic_ctas_take_causal_chunks_over_a_cache_a_sequence_after_the_other
     [
         (DType.FP8_E4M3, 64, Variant(scheduler=Scheduler.PERSISTENT), True),
         (DType.FP8_E4M3, 48, Variant(CAUSAL, scheduler=Scheduler.PERSISTENT), True),
-        (DType.FP8_E4M3, 80, Variant(scheduler=Scheduler.PERSISTENT), False),
-        (DType.BF16, 64, Variant(scheduler=Scheduler.PERSISTENT), False),
+        (DType.FP8_E4M3, 80, Variant(scheduler=Scheduler.PERSISTENT), True),
+        (DType.BF16, 64, Variant(scheduler=Scheduler.PERSISTENT), True),
+        (DType.BF16, 192, Variant(scheduler=Scheduler.PERSISTENT), False),
         (DType.FP8_E4M3, 64, Variant(ragged_q=True, scheduler=Scheduler.PERSISTENT), False),
     ],
 )
@@ -257,8 +266,6 @@ def test_which_kernels_find_their_work_in_few_instructions(
         ({}, False),
         ({"scheduler": Scheduler.PERSISTENT}, True),
         ({"scheduler": Scheduler.DYNAMIC, "mask": CAUSAL, "return_lse": True}, True),
-        ({"scheduler": Scheduler.PERSISTENT, "sink": True}, False),
-        ({"scheduler": Scheduler.PERSISTENT, "ragged_q": True}, False),
         ({"scheduler": Scheduler.PERSISTENT, "partition": Partition.WORKSPACE}, False),
     ],
 )
@@ -271,6 +278,33 @@ def test_plain_persistent_kernels_write_row_by_row(
     assert spec.config.joins_in_smem == (writes_rows and num_qo == 1)
     other = spec.with_config(spec.config.with_num_qo(3 - num_qo))
     assert other.writes_rows == writes_rows
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "options", "writes"),
+    [
+        (128, {}, True),
+        (128, {"sink": True, "return_lse": True}, True),
+        (64, {"ragged_q": True, "used_k": True, "page_size": 16}, True),
+        (96, {"score_mod": MOD}, True),
+        (128, {"scheduler": Scheduler.TILE}, False),
+        (128, {"partition": Partition.WORKSPACE}, False),
+        # Whose P does not cross.
+        (192, {}, False),
+        (96, {"score_mod": MOD, "mask": DenseBiasMask(0) & CAUSAL}, False),
+    ],
+)
+def test_the_correction_writes_o_of_persistent_ctas_whose_p_cross(
+    head_dim: int, options: dict[str, Any], writes: bool
+) -> None:
+    """Whatever else they do: the softmax says by what O is multiplied, and goes on."""
+    given = {"scheduler": Scheduler.PERSISTENT, "mask": CAUSAL, **options}
+    spec = KernelSpec.for_attention(DType.BF16, head_dim, variant=Variant(**given))
+    assert spec.correction_writes is spec.issue_order.runs_on is writes
+    names = [barrier.name for barrier in spec.config.misc_mbars.specs]
+    assert ("stored[0]" in names) is (spec.variant.is_persistent and not writes)
+    if writes:
+        assert spec.writes_rows
 
 
 def test_pairs_of_two_q_tiles_stage_o() -> None:
@@ -288,3 +322,23 @@ def test_one_q_tile_of_head_dim_64_takes_no_more_keys_than_a_thread_holds_scores
     for head_dim in (16, 64, 80, 128):
         config = KernelSpec.for_attention(dtype, head_dim, num_qo=1).config
         assert config.BN == 128
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "num_qo", "variant", "emulated"),
+    [
+        (64, 1, Variant(CAUSAL, scheduler=Scheduler.STREAM_K), 20),
+        (64, 1, Variant(SlidingWindowMask(20, 40), scheduler=Scheduler.STREAM_K), 16),
+        (64, 1, Variant(DenseBiasMask(0) & CAUSAL, scheduler=Scheduler.STREAM_K), 16),
+        (64, 1, Variant(SlidingWindowMask(20, 40)), 20),
+        (64, 2, Variant(SlidingWindowMask(20, 40)), 24),
+        (64, 2, Variant(DenseBiasMask(0) & CAUSAL, score_mod=MOD), 16),
+        (128, 1, Variant(SlidingWindowMask(20, 40)), 20),
+    ],
+)
+def test_limits_leave_shallow_heads_no_more_exponentials_than_by_default(
+    head_dim: int, num_qo: int, variant: Variant, emulated: int
+) -> None:
+    spec = KernelSpec.for_attention(DType.BF16, head_dim, num_qo=num_qo, variant=variant)
+    free = KernelSpec.for_attention(DType.BF16, head_dim, num_qo=num_qo).config.tuning.emulated
+    assert spec.config.tuning.emulated == min(free, emulated)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, SlidingWindowMask
+from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.register_tuning import (
@@ -279,72 +279,36 @@ def test_every_scheduler_emulates_the_same_share(head_dim: int) -> None:
         for scheduler in (Scheduler.TILE, Scheduler.DYNAMIC)
     )
     assert tile.tuning.emulated == dynamic.tuning.emulated
-    assert (tile.crosses, dynamic.crosses) == (True, head_dim > 64)
+    assert (tile.crosses, dynamic.crosses) == (True, True)
 
 
 DYNAMIC = Scheduler.DYNAMIC
 CHUNKS = Variant(CAUSAL, ragged_q=True, used_k=True, scheduler=DYNAMIC)
-LENT = (200, 72, 40)
-"""Registers of softmax, correction and single warps where the correction lends a step."""
 
 
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("head_dim", [64, 96, 128])
 @pytest.mark.parametrize(
-    ("dtype", "head_dim", "variant", "crosses", "lent"),
+    "variant",
     [
-        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC), True, True),
-        (DType.BF16, 72, Variant(CAUSAL, scheduler=DYNAMIC, return_lse=True), True, True),
-        (DType.BF16, 96, Variant(scheduler=DYNAMIC), True, False),
-        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, ragged_q=True, ragged_k=True),
-         True, False),
-        (DType.BF16, 96, replace(CHUNKS, page_size=64), True, False),
-        (DType.FP8_E4M3, 128, replace(CHUNKS, page_size=16, return_lse=True), True, False),
-        (DType.FP8_E4M3, 96, CHUNKS, True, False),
-        (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, False),
-        (DType.BF16, 128, Variant(CAUSAL, scheduler=DYNAMIC), True, True),
-        (DType.BF16, 96, Variant(CAUSAL), True, False),
-        # Narrow, or with more than an end of each row.
-        (DType.BF16, 64, Variant(CAUSAL, scheduler=DYNAMIC), False, False),
-        (DType.FP8_E4M3, 64, Variant(scheduler=DYNAMIC), False, False),
-        (DType.BF16, 96, Variant(SlidingWindowMask(9, 0), scheduler=DYNAMIC), False, False),
-        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, ragged_q=True), False, False),
-        (DType.BF16, 96, Variant(CAUSAL, scheduler=DYNAMIC, sink=True), False, False),
-        (DType.BF16, 64, CHUNKS, False, False),
-        (DType.BF16, 96, replace(CHUNKS, sink=True), False, False),
-        (DType.BF16, 96, replace(CHUNKS, ragged_q=False), False, False),
-        (DType.FP8_E4M3, 128, Variant(CAUSAL, scheduler=DYNAMIC, token_scales=True), False, False),
-    ],
-)  # fmt: skip
-def test_p_of_plain_dynamic_ctas_crosses_where_registers_are_left(
-    dtype: DType, head_dim: int, variant: Variant, crosses: bool, lent: bool
-) -> None:
-    spec = KernelSpec.for_attention(dtype, head_dim, variant=variant)
-    assert spec.config.crosses is crosses
-    roles = [spec.schedule[name].registers for name in ("softmax0", "correction", "mma")]
-    assert (tuple(roles) == LENT) is lent
-    assert spec.with_config(spec.config) == spec
-
-
-@pytest.mark.parametrize(
-    ("dtype", "group", "mask", "registers"),
-    [
-        (DType.BF16, 1, CAUSAL, RoleRegisters(*LENT)),
-        (DType.BF16, 2, CAUSAL, RoleRegisters(*LENT)),
-        (DType.FP16, 8, CAUSAL, RoleRegisters(*LENT)),
-        (DType.BF16, 2, NULL, RoleRegisters()),
-        (DType.FP8_E4M3, 2, CAUSAL, RoleRegisters()),
+        Variant(CAUSAL, scheduler=DYNAMIC, return_lse=True),
+        Variant(SlidingWindowMask(9, 0), scheduler=DYNAMIC, sink=True),
+        Variant(OF_TERMS, scheduler=DYNAMIC),
+        Variant(CAUSAL, score_mod=TWO, scheduler=DYNAMIC),
+        replace(CHUNKS, page_size=16),
+        replace(CHUNKS, used_k=False, ragged_k=True, sink=True),
     ],
 )
-def test_registers_where_query_heads_share_keys_and_a_factors_address_is_held(
-    dtype: DType, group: int, mask: Mask, registers: RoleRegisters
+def test_p_of_dynamic_ctas_crosses_with_the_registers_of_others(
+    dtype: DType, head_dim: int, variant: Variant
 ) -> None:
-    variant = Variant(mask, scheduler=Scheduler.DYNAMIC)
-    spec = KernelSpec.for_attention(dtype, 128, group=group, num_qo=2, variant=variant)
-    assert spec.config.tuning.registers == registers
-
-
-def test_a_pair_lends_no_registers() -> None:
-    spec = KernelSpec.for_attention(
-        DType.BF16, 96, variant=Variant(CAUSAL, scheduler=DYNAMIC), pair_cta=True
+    """The softmax holds nothing for O, which the correction role writes."""
+    dynamic, tile = (
+        KernelSpec.for_attention(dtype, head_dim, variant=replace(variant, scheduler=scheduler))
+        for scheduler in (DYNAMIC, TILE)
     )
-    assert not spec.config.crosses
-    assert spec.schedule["correction"].registers == ATTENTION_SCHEDULE["correction"].registers
+    assert dynamic.config.crosses
+    assert dynamic.correction_writes
+    for name in ("softmax0", "correction", "mma"):
+        assert dynamic.schedule[name].registers == tile.schedule[name].registers
+    assert dynamic.with_config(dynamic.config) == dynamic
