@@ -85,13 +85,11 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
 
     def after_roles(self, ctx: KernelContext, warp: Int32, names: tuple[str, ...]) -> None:
         """Free Tensor Memory once the output has been read."""
-        writes = self.spec.correction_writes
-        if self.is_pair:
-            return
-        if writes and "correction" in names:
-            self.free_tensor_memory(ctx, warp, DEALLOC_ALONE, "correction")
-        elif not writes and "softmax0" in names:
-            self.free_tensor_memory(ctx, warp, DEALLOC, "softmax0")
+        last, barrier = "softmax0", DEALLOC
+        if self.spec.correction_writes:
+            last, barrier = "correction", DEALLOC_ALONE
+        if last in names and not self.is_pair:
+            self.free_tensor_memory(ctx, warp, barrier, last)
 
     @cute.jit
     def free_tensor_memory(

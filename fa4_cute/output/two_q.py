@@ -5,9 +5,8 @@ of every sum: they join their rows (``output.join_groups``) and divide the colum
 """
 
 import cutlass
-from cutlass import Float32, Int32, cute
+from cutlass import Float32, cute
 
-from ..device.math import epilogue
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import STORE
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
@@ -18,7 +17,7 @@ from .columns import Accumulator, OutputColumns
 from .join_groups import JoinedRow, join_groups
 from .row_result import RowResult, write_log_sum_exp
 from .row_store import store_columns, store_units
-from .write import put_rows, wait_for_output, write_columns, zero_words
+from .write import put_rows, scaled_words, wait_for_output, write_columns, zero_words
 
 
 def accumulator(ctx: KernelContext, chain: int) -> Accumulator:
@@ -87,27 +86,20 @@ def write_scaled(
     In a loop: the softmax loops leave little of the instruction cache, and nobody waits for this.
     """
     columns, depth = all_columns(ctx, row.chain), ctx.spec.output_depth
+    words_of = scaled_words(ctx, columns, factor)
     wait_for_output(ctx, columns)
     whole = depth // PIECE_COLUMNS
     for piece in cutlass.range(0, whole, unroll=1):
         column = piece * PIECE_COLUMNS
-        words = scaled_words(ctx, columns, factor, column)
+        words = words_of(column)
         if cutlass.const_expr(whole * PIECE_COLUMNS == depth):
             if piece == whole - 1:
                 say_read()
         store_units(ctx, row, column, words)
     if cutlass.const_expr(whole * PIECE_COLUMNS < depth):
-        words = scaled_words(ctx, columns, factor, whole * PIECE_COLUMNS)
+        words = words_of(whole * PIECE_COLUMNS)
         say_read()
         store_columns(ctx, row, whole * PIECE_COLUMNS, words)
-
-
-def scaled_words(
-    ctx: KernelContext, columns: OutputColumns, factor: Float32, column: Int32 | int
-) -> list[Int32]:
-    """Return a piece of O times ``factor`` from ``column`` on, packed."""
-    parts = columns.load_parts(ctx, (factor,), column)
-    return epilogue.normalise_sum(parts, ctx.spec.output_dtype.ptx_name)
 
 
 def write_zeros(ctx: KernelContext, row: SoftmaxRow) -> None:

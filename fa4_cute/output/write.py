@@ -53,9 +53,16 @@ def accumulated_words(
     ctx: TmemContext, columns: OutputColumns, result: RowResult
 ) -> Callable[[int], list[Int32]]:
     """Return the function that gives the packed words of a piece."""
-    factors = columns.factors(output_factor(ctx, result))
+    return scaled_words(ctx, columns, output_factor(ctx, result))
 
-    def words_of(piece: int) -> list[Int32]:
+
+def scaled_words(
+    ctx: TmemContext, columns: OutputColumns, factor: Float32
+) -> Callable[[Int32 | int], list[Int32]]:
+    """Return the function that gives the packed words of a piece of O times ``factor``."""
+    factors = columns.factors(factor)
+
+    def words_of(piece: Int32 | int) -> list[Int32]:
         parts = columns.load_parts(ctx, factors, piece)
         return epilogue.normalise_sum(parts, ctx.spec.output_dtype.ptx_name)
 

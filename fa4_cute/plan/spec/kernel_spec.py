@@ -17,6 +17,7 @@ from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
 from .register_tuning import (
+    SHALLOW_DEPTH,
     attention_schedule,
     choices_for,
     holds_factor_address,
@@ -26,8 +27,6 @@ from .register_tuning import (
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
-SHALLOW_DEPTH: Final = 64
-"""Head dims of 16-bit operands up to which the softmax is the limit, not the tensor cores."""
 HOLDING_DEPTH: Final = 64
 """Head dims of 16-bit operands up to which the address of shared memory is held."""
 

@@ -42,8 +42,8 @@ COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 COLUMNS_LENT_FROM: Final = 2
 """The same of consumers on Hopper that lent registers."""
-SHALLOW: Final = 64
-"""Head dims up to which whatever takes registers leaves none for more exponentials emulated."""
+SHALLOW_DEPTH: Final = 64
+"""Head dims of 16-bit operands up to which the softmax is the limit, not the tensor cores."""
 PERSISTENT_DIVISOR: Final = 4
 """A persistent CTA carries its counts: a quarter of the loads."""
 SCALES_DIVISOR: Final = 2
@@ -73,12 +73,12 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
     """Return those choices of ``config`` that leave registers for what the variant holds.
 
     P that crosses waits in registers for the columns of the other chain's S. A function beside a
-    bias or several terms leaves none for it. In ``SHALLOW`` kernels of 16 bits these, and limits
+    bias or several terms leaves none for it. Up to ``SHALLOW_DEPTH`` in 16 bits these, and limits
     with stream-K, leave none for more exponentials than by default.
     """
     scarce = variant.score_mod is not None and (bool(variant.bias_slots) or len(variant.terms) > 1)
     tuning, limited = config.tuning, scarce or (variant.streams_keys and _has_limits(variant))
-    if limited and config.qkv_dtype_size > 1 and config.qk_depth <= SHALLOW:
+    if limited and config.qkv_dtype_size > 1 and config.qk_depth <= SHALLOW_DEPTH:
         tuning = replace(tuning, emulated=min(tuning.emulated, Tuning().emulated))
     return replace(tuning, crosses=tuning.crosses and not scarce)
 

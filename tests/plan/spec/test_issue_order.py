@@ -287,27 +287,31 @@ def test_one_chain_takes_every_key_tile_in_order(num_tiles: int) -> None:
     assert (order.deals_out, order.query_tile(0)) == (False, 0)
 
 
-RUNNING = [IssueOrder(2, crosses=True, runs_on=True), replace(APART, runs_on=True)]
-TURNS = st.lists(
-    st.integers(0, 5).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, min(n - 1, 1)))
-                              if n > 1 else st.just((n, 0))),
-    max_size=5,
-)  # fmt: skip
+Run = tuple[IssueOrder, list[tuple[int, int]]]
 
 
-@pytest.mark.parametrize("order", RUNNING, ids=["together", "apart"])
-@settings(deadline=None)
-@given(TURNS)
-def test_query_tiles_that_run_on_have_the_accumulations_of_each(
-    order: IssueOrder, query_tiles: list[tuple[int, int]]
-) -> None:
+def runs(order: IssueOrder) -> st.SearchStrategy[Run]:
+    """Return query tiles of a CTA: key tiles of each, and which are hidden from chain 0."""
+    of_tile = st.integers(0, 5).flatmap(
+        lambda n: st.tuples(st.just(n), st.integers(0, int(order.ends_apart and n > 1)))
+    )
+    return st.tuples(st.just(order), st.lists(of_tile, max_size=5))
+
+
+RUNS = st.one_of(*map(runs, (replace(ORDERS[2], runs_on=True), replace(APART, runs_on=True))))
+running = settings(deadline=None, max_examples=200)
+
+
+@running
+@given(RUNS)
+def test_query_tiles_that_run_on_have_the_accumulations_of_each(run: Run) -> None:
     """In the same order but for the first S0 of the next one, which the last O1 follows."""
-    hidden = query_tiles if order.ends_apart else [(n, 0) for n, _ in query_tiles]
-    found = list(issues_in_turn(order, hidden))
-    for number, (num_tiles, num_hidden) in enumerate(hidden):
+    order, taken = run
+    found = list(issues_in_turn(order, taken))
+    for number, (num_tiles, num_hidden) in enumerate(taken):
         own = [issue for n, issue in found if n == number]
         assert own == list(order.issues(num_tiles, num_hidden))
-    with_keys = [number for number, (n, _) in enumerate(hidden) if n]
+    with_keys = [number for number, (n, _) in enumerate(taken) if n]
     numbers = [number for number, _ in found]
     for before, number in pairwise(with_keys):
         end = len(numbers) - 1 - numbers[::-1].index(before)
@@ -316,20 +320,15 @@ def test_query_tiles_that_run_on_have_the_accumulations_of_each(
         assert between == ([("S", 0)] if number == before + 1 else [])
 
 
-@pytest.mark.parametrize("order", RUNNING, ids=["together", "apart"])
-@settings(deadline=None)
-@given(TURNS)
-def test_no_score_of_the_next_query_tile_overwrites_a_p_that_is_needed(
-    order: IssueOrder, query_tiles: list[tuple[int, int]]
-) -> None:
+@running
+@given(RUNS)
+def test_no_score_of_the_next_query_tile_overwrites_a_p_that_is_needed(run: Run) -> None:
     """P lies in the low half of the other S, the last one in the high half of its own."""
-    hidden = query_tiles if order.ends_apart else [(n, 0) for n, _ in query_tiles]
+    order, taken = run
     waiting: dict[tuple[int, str], tuple[int, int, int]] = {}
-    for number, issue in issues_in_turn(order, hidden):
+    for number, issue in issues_in_turn(order, taken):
         key = number, issue.chain, issue.key_tile
-        num_tiles, num_hidden = hidden[number]
-        last = order.num_tiles(issue.chain, num_tiles, num_hidden) - 1
-        is_last = issue.key_tile == last
+        is_last = issue.key_tile == order.num_tiles(issue.chain, *taken[number]) - 1
         place = (issue.chain, "high") if is_last else (1 - issue.chain, "low")
         if issue.product == "S":
             # All of S is written: nothing that waits for its P V may lie there.
