@@ -166,14 +166,15 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
 
     @cute.jit
     def run_roles(self, ctx: Context, warp: Int32, group: cutlass.Constexpr) -> None:
-        """Run the role of ``group`` that ``warp`` plays, if any."""
-        role = self.roles[group[0].name]
+        """Run the role of ``group`` that ``warp`` plays, if any; what all play stands once."""
+        roles = self.roles
+        role = roles[group[0].name]
         if cutlass.const_expr(group[0].num_warps == 1):
             if warp == group[0].first_warp:
                 role(ctx)
             elif cutlass.const_expr(len(group) > 1):
                 self.run_roles(ctx, warp, group[1:])
-        elif cutlass.const_expr(len(group) == 1):
+        elif cutlass.const_expr(all(roles[other.name] is role for other in group)):
             role(ctx)
         else:
             if warp < group[1].first_warp:

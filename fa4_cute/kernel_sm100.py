@@ -22,6 +22,7 @@ from .device.sync import barriers, pair
 from .kernel_base import AttentionKernel, Role
 from .operands.products import descriptor_q
 from .pipelines import PairBarriers
+from .plan.barriers.chains import CHAINS
 from .plan.barriers.named import DEALLOC, DEALLOC_ALONE, NamedBarrier
 from .plan.memory.smem_layout import AttentionSMemLayout
 from .plan.memory.tmem import AttentionTmem
@@ -47,6 +48,7 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
     load = staticmethod(load_role.load)
     mma = staticmethod(mma_role.mma)
     softmax = staticmethod(softmax_role.softmax)
+    softmax_of_group = staticmethod(softmax_role.softmax_of_group)
     correction = staticmethod(correction_role.correction)
     descriptor_q = staticmethod(descriptor_q)
 
@@ -57,10 +59,15 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
 
     @property
     def roles(self) -> Mapping[str, Role[KernelContext]]:
-        """What the warps of each role run; the two softmax groups differ in their chain."""
+        """What the warps of each role run; the two softmax groups differ in their chain.
+
+        Where they run one copy of the code it finds the chain itself.
+        """
+        first, second = (partial(self.softmax, chain=chain) for chain in CHAINS)
+        shared = self.softmax_of_group
         return {
-            "softmax0": partial(self.softmax, chain=0),
-            "softmax1": partial(self.softmax, chain=1),
+            "softmax0": shared if self.spec.shares_softmax else first,
+            "softmax1": shared if self.spec.shares_softmax else second,
             "correction": self.correction,
             "mma": self.mma,
             "load": self.load,

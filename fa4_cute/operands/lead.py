@@ -14,7 +14,7 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..pipelines import TMAConsumerPipeline
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..sync.cursor import RingState, one_tile_on
 from ..work.context import KernelContext
 

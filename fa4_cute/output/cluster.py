@@ -23,7 +23,7 @@ from ..device.math.arith import exp2_hardware, fma, max2, mul, pack16, reciproca
 from ..device.memory import dsmem, shared
 from ..device.memory.tma import finish_sources
 from ..device.sync import barriers, pair
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..plan.barriers.named import PACK
 from ..plan.config.reduce_scatter import PIECE_COLUMNS, ReduceScatterPlan
 from ..plan.facts.hardware import VECTOR_COLUMNS

@@ -20,7 +20,7 @@ from ..device.math.pack import pack_pairs
 from ..device.memory import shared, tmem
 from ..device.memory.tma import finish_sources
 from ..device.sync import barriers
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..plan.barriers.named import COPIES, JOIN
 from ..plan.facts.hardware import UNIT_BYTES, VECTOR_COLUMNS
 from ..work.depth512 import Depth512Context

@@ -19,7 +19,7 @@ from ..device.lanes import lane_address
 from ..device.math.arith import exp2_hardware, fma, max2
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..plan.barriers.named import COPIES, JOIN
 from ..plan.facts.dtypes import DType
 from ..work.context import FACTOR_BYTES, KernelContext, factor_address

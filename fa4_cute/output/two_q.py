@@ -7,7 +7,7 @@ of every sum: they join their rows (``output.join_groups``) and divide the colum
 import cutlass
 from cutlass import Float32, cute
 
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..plan.barriers.named import STORE
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..plan.facts.hardware import ceil_div

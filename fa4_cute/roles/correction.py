@@ -22,7 +22,7 @@ from ..device.math.rescale import rescale_columns
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..output.two_q import write_scaled, write_zeros
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, wait_until_stored
 from ..work.row import SoftmaxRow

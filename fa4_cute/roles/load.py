@@ -35,7 +35,7 @@ from ..pipelines import (
     first_slots,
     next_slots,
 )
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..plan.compute.mma_plans import query_stage_bytes
 from ..plan.masks.masks import is_zero
 from ..plan.memory.chunks import depth_chunks, rope_chunks

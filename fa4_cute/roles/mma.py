@@ -27,7 +27,7 @@ from ..device.sync import pair
 from ..operands import lead
 from ..operands.products import MmaIssuer
 from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS
 from ..work.context import KernelContext
 from ..work.pair import PairCtaContext
 from ..work.persistent import for_each_work

@@ -17,6 +17,7 @@ from functools import partial
 import cutlass
 from cutlass import Float32, Int32, cute
 
+from ..device.ids import warp_index
 from ..device.lanes import lane_address
 from ..device.math import softmax as softmax_math
 from ..device.math.softmax import Exponent
@@ -31,8 +32,10 @@ from ..output.last import join_if_last
 from ..output.row_result import RowResult, write_log_sum_exp
 from ..output.two_q import write_output
 from ..output.write import output_factor
+from ..plan.barriers.chains import NUM_CHAINS
 from ..plan.barriers.named import WRITTEN
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.facts.hardware import WARPS_PER_GROUP
 from ..plan.masks.masks import is_zero
 from ..plan.spec.register_tuning import joins_sum_early
 from ..work.context import KernelContext, factor_address, place_of_p
@@ -95,7 +98,7 @@ def hand_over(ctx: KernelContext, row: SoftmaxRow, pv_stage: int) -> None:
 
 
 @cute.jit
-def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32) -> None:
+def wait_for_factor_read(ctx: KernelContext, chain: Int32 | int, tile: Int32) -> None:
     """Wait until the correction role has read this tile's factor; its slot is written next tile.
 
     The place is chosen for its effect on the schedule: P V needs the correction's arrival anyway,
@@ -118,7 +121,7 @@ def say_read(ctx: KernelContext, chain: int) -> None:
 
 
 @cute.jit
-def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32) -> None:
+def wait_for_columns(ctx: KernelContext, chain: Int32 | int, tile: Int32) -> None:
     """Wait until P of the chain's ``tile``-th key tile may overwrite the other chain's S.
 
     Chain 0's P follows the other S of the same key tile, chain 1's that of the next one. After the
@@ -135,13 +138,13 @@ def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: In
     tmem.fence_after_thread_sync()
 
 
-def wait_until_read(ctx: KernelContext, chain: int, tile: Int32) -> None:
+def wait_until_read(ctx: KernelContext, chain: Int32 | int, tile: Int32) -> None:
     """Wait until the other S that follows the chain's ``tile``-th is in registers."""
-    if chain == 0:
-        ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
-    else:
-        after = DEVICE.minimum(tile + 1, ctx.num_tiles(0) - 1)
-        ctx.mbars.scores_read(0).wait(ctx.step(0, after))
+    other, after = NUM_CHAINS - 1 - chain, tile + chain
+    if not is_zero(chain):
+        # Chain 0 has none after its last.
+        after = DEVICE.minimum(after, ctx.num_tiles(0) - 1)
+    ctx.mbars.scores_read(other).wait(ctx.step(other, after))
 
 
 def exponentiate_and_store(
@@ -189,7 +192,7 @@ def exponentiate_and_store(
 
 @cute.jit
 def publish_factor(
-    ctx: KernelContext, chain: cutlass.Constexpr[int], factor: Float32, tile: Int32
+    ctx: KernelContext, chain: Int32 | int, factor: Float32, tile: Int32
 ) -> None:
     """Hand the factor to the correction role.
 
@@ -275,7 +278,7 @@ def num_whole_tiles(ctx: KernelContext, row: SoftmaxRow, num_tiles: Int32) -> In
 
 
 @cute.jit
-def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
+def softmax_work(ctx: KernelContext, chain: Int32 | int) -> None:
     """Process one query tile of warp group ``chain`` and write its half of the output."""
     ctx = ctx.of_chain(chain)
     row = SoftmaxRow(ctx, chain)
@@ -310,6 +313,11 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
         say_stored(ctx, chain)
 
 
-def softmax(ctx: KernelContext, chain: int) -> None:
-    """Run the softmax role of warp group ``chain``."""
+def softmax(ctx: KernelContext, chain: Int32 | int) -> None:
+    """Run the softmax role of warp group ``chain``, which may be a register."""
     for_each_work(ctx, lambda work: softmax_work(work, chain))
+
+
+def softmax_of_group(ctx: KernelContext) -> None:
+    """Run the softmax role of the calling warp group: one copy of the code for both groups."""
+    softmax(ctx, warp_index() // WARPS_PER_GROUP)

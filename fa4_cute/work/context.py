@@ -10,6 +10,7 @@ from ..device.lanes import row_in_group
 from ..device.math import mma
 from ..device.registers import DEVICE
 from ..pipelines import BarrierBlock, FA4MiscMBars, MBars, RingState
+from ..plan.barriers.chains import CHAINS, of_chain
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS
 from ..plan.masks.masks import is_zero
@@ -78,11 +79,11 @@ class AttentionContext(ABC):
         """The CTA's stretch of the line."""
         return Stretch(self.smem.stretch_smem())
 
-    def step(self, chain: int, tile: Int32) -> Int32:
+    def step(self, chain: Int32 | int, tile: Int32) -> Int32:
         """Return the number of ``chain``'s ``tile``-th key tile among all that the CTA gives it."""
         return counted(tile, self.progress.steps_of(chain))
 
-    def factor_step(self, chain: int, tile: Int32) -> Int32:
+    def factor_step(self, chain: Int32 | int, tile: Int32) -> Int32:
         """Return the number of the correction of ``chain`` before its ``tile``-th key tile.
 
         The first key tile of a query tile has none. Where the correction role writes O, what it
@@ -92,7 +93,7 @@ class AttentionContext(ABC):
             return counted(tile - 1, self.progress.steps_of(chain))
         return counted(tile - 1, self.progress.corrections_of(chain))
 
-    def num_tiles(self, chain: int) -> Int32:
+    def num_tiles(self, chain: Int32 | int) -> Int32:
         """Return how many key tiles of the work ``chain`` takes."""
         return self.order.num_tiles(chain, self.work.num_key_tiles, self.work.num_hidden)
 
@@ -180,15 +181,23 @@ class KernelContext(TmemContext):
         """How the key tiles go to the chains."""
         return self.spec.issue_order
 
-    def of_chain(self, chain: int) -> Self:
+    def of_chain(self, chain: Int32 | int) -> Self:
         """Return the context in which the work has the key tiles that ``chain`` takes alone.
 
         So chain 0 holds one count where the chains end apart, not two. The first key tile of chain
         1 is the second one of the CTA where it leads.
+
+        What is hidden from chain 0 stays known to chain 1, which waits for its readings.
         """
-        if not self.order.ends_early(chain):
-            return self.ahead() if self.order.starts_apart else self
-        own = replace(self.work, num_key_tiles=self.num_tiles(chain), num_hidden=0)
+        if not self.order.ends_apart:
+            return self
+        work, first_tile = self.work, self.work.first_tile
+        if self.order.starts_apart:
+            first_tile = counted(of_chain(chain, (Int32(0), work.lead)), first_tile)
+        own = replace(
+            work, first_tile=first_tile, num_key_tiles=self.num_tiles(chain),
+            num_hidden=of_chain(chain, (0, work.num_hidden)),
+        )  # fmt: skip
         return replace(self, work=own)
 
     def at_row(self) -> Self:
@@ -196,11 +205,6 @@ class KernelContext(TmemContext):
         if not self.spec.holds_factor_address:
             return self
         return replace(self, own_factor=factor_address(self, 0))
-
-    def ahead(self) -> Self:
-        """Return the context in which key tiles are counted from the first one of chain 1."""
-        work = self.work
-        return replace(self, work=replace(work, first_tile=counted(work.lead, work.first_tile)))
 
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first K tile uses."""
@@ -232,16 +236,17 @@ def query_head(ctx: AttentionContext, row: Int32) -> Int32:
     return ctx.work.head * group + row % group
 
 
-def place_of_p(ctx: KernelContext, chain: int, tile: Int32) -> Int32 | int:
+def place_of_p(ctx: KernelContext, chain: Int32 | int, tile: Int32) -> Int32 | int:
     """Return the first column of P of the chain's ``tile``-th key tile."""
-    place = ctx.columns.borrow_s_as_p(chain).start
+    place = of_chain(chain, [ctx.columns.borrow_s_as_p(c).start for c in CHAINS])
     if not ctx.order.keeps_last(chain):
         return place
     is_last = tile == ctx.num_tiles(chain) - 1
-    return DEVICE.select(is_last, ctx.columns.last_p(chain).start, place)
+    last = of_chain(chain, [ctx.columns.last_p(c).start for c in CHAINS])
+    return DEVICE.select(is_last, last, place)
 
 
-def factor_address(ctx: KernelContext, chain: int) -> Int32:
+def factor_address(ctx: KernelContext, chain: Int32 | int) -> Int32:
     """Return the shared address of the calling row's correction factor of ``chain``."""
     if ctx.own_factor is not None:
         return ctx.own_factor + chain * FACTOR_BYTES

@@ -11,7 +11,7 @@ import cutlass
 from cutlass import Int32
 
 from ..device.math.arith import opaque
-from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.chains import NUM_CHAINS, of_chain
 from ..plan.masks.masks import is_zero
 from ..plan.spec.issue_order import ChainOrder
 
@@ -46,15 +46,15 @@ class Progress:
             return ApartProgress(*(Int32(0) for _ in range(3)))
         return Progress(Int32(0), Int32(0))
 
-    def steps_of(self, chain: int) -> Int32 | int:
+    def steps_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the key tiles of ``chain``."""
         return self.tiles
 
-    def corrections_of(self, chain: int) -> Int32 | int:
+    def corrections_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the corrections of ``chain``: per query tile, one fewer than key tiles."""
         return _difference(self.steps_of(chain), self.outputs_of(chain))
 
-    def outputs_of(self, chain: int) -> Int32 | int:
+    def outputs_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.loaded
 
@@ -104,11 +104,11 @@ class DealtProgress(Progress):
     second: Int32 | int = 0
     second_loaded: Int32 | int = 0
 
-    def steps_of(self, chain: int) -> Int32 | int:
+    def steps_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the key tiles of ``chain``."""
         return self.second if chain else _difference(self.tiles, self.second)
 
-    def outputs_of(self, chain: int) -> Int32 | int:
+    def outputs_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
         return self.second_loaded if chain else self.loaded
 
@@ -135,9 +135,9 @@ class ApartProgress(Progress):
 
     hidden: Int32 | int = 0
 
-    def steps_of(self, chain: int) -> Int32 | int:
+    def steps_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the key tiles of ``chain``."""
-        return self.tiles if chain else _difference(self.tiles, self.hidden)
+        return _difference(self.tiles, of_chain(chain, (self.hidden, 0)))
 
     def after(
         self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0
@@ -160,9 +160,9 @@ class LeadProgress(ApartProgress):
     unseen: Int32 | int = 0
     last_lead: Int32 | int = 0
 
-    def steps_of(self, chain: int) -> Int32 | int:
+    def steps_of(self, chain: Int32 | int) -> Int32 | int:
         """Return the key tiles of ``chain``."""
-        return _difference(self.tiles, self.unseen if chain else self.hidden)
+        return _difference(self.tiles, of_chain(chain, (self.hidden, self.unseen)))
 
     def after(
         self, num_tiles: Int32, num_hidden: Int32 | int = 0, lead: Int32 | int = 0

@@ -10,6 +10,7 @@ from cutlass import Float32, Int32
 from ..device.ids import warp_index
 from ..device.lanes import lane_address, row_in_group
 from ..device.registers import DEVICE
+from ..plan.barriers.chains import CHAINS, of_chain
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
 from ..plan.spec.attention_spec import AttentionSpec
 from .context import AttentionContext, KernelContext, TmemContext, query_head
@@ -102,13 +103,13 @@ class SoftmaxRow(LaneRow):
     """The thread's row, which equals its TMEM lane, or is that of its lane among a copy's.
 
     Attributes:
-        chain: 0 or 1: the warp group, its Q tile, its S and its O.
+        chain: 0 or 1, also in a register: the warp group, its Q tile, its S and its O.
         lane: the lane, of the 128 of its group.
         copy: which copy of the rows the warp has; 0 where a row is once there.
         first_column: the first of the keys of a tile that the copy has.
     """
 
-    def __init__(self, ctx: KernelContext, chain: int) -> None:
+    def __init__(self, ctx: KernelContext, chain: Int32 | int) -> None:
         """Take the calling thread's row."""
         config = ctx.spec.config
         tile = ctx.spec.issue_order.query_tile(chain)
@@ -122,7 +123,8 @@ class SoftmaxRow(LaneRow):
             index = index % config.rows_of_copy
         first_row = warp * WARP_THREADS
         ends = (first_row, first_row + (WARP_THREADS - 1))
-        super().__init__(ctx, index, ends, first, ctx.columns.s(chain).start)
+        scores = of_chain(chain, [ctx.columns.s(c).start for c in CHAINS])
+        super().__init__(ctx, index, ends, first, scores)
         self.chain = chain
         self.first_column = self.copy * config.keys_of_copy
         if config.row_copies > 1:

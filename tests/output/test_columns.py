@@ -12,7 +12,7 @@ from fa4_cute.output.columns import OutputColumns
 from fa4_cute.output.depth512 import block_columns
 from fa4_cute.output.join_groups import JoinedRow
 from fa4_cute.output.two_q import all_columns, columns_of_group
-from fa4_cute.plan.barriers.mbars import NUM_CHAINS
+from fa4_cute.plan.barriers.chains import NUM_CHAINS
 from fa4_cute.plan.compute.depth512_lanes import first_output
 from fa4_cute.plan.config.reduce_scatter import PIECE_COLUMNS
 from fa4_cute.plan.facts.dtypes import DType

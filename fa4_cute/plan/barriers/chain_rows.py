@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ..facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from .barrier_spec import Arrival, BarrierRow
-
-NUM_CHAINS = 2
-"""S/O chains of the kernel: two Q tiles, or even and odd key tiles of one."""
+from .chains import NUM_CHAINS
 
 
 def consumed_rows(chain: int, num_pv_stages: int, cta_group: int) -> list[BarrierRow]:

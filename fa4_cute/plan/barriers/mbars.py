@@ -36,18 +36,18 @@ No role here would use them, so they cannot be asked for (``docs/mojo.md``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from .answers import AnswerPlan
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierRow, BarrierTable
 from .chain_rows import (
-    NUM_CHAINS,
     consumed_rows,
     factor_rows,
     publish_rows,
     read_rows,
     stored_rows,
 )
+from .chains import CHAINS, NUM_CHAINS, of_chain
 from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import ring_rows, scale_rows
 
@@ -179,42 +179,42 @@ class FA4MiscMBarsLayout(BarrierTable):
 
     # Pipelines -------------------------------------------------------------------------------
 
-    def producer_s(self, chain: int) -> RolePipelinePlan:
+    def producer_s(self, chain: Any) -> RolePipelinePlan:
         """MMA side of S of ``chain``: commit says it is written; no acquire (see above)."""
         return self._s(chain, is_producer=True)
 
-    def consumer_s(self, chain: int) -> RolePipelinePlan:
+    def consumer_s(self, chain: Any) -> RolePipelinePlan:
         """Softmax side of S of ``chain``: wait for S, release pv stage ``sub`` as P."""
         return self._s(chain, is_producer=False)
 
-    def producer_c(self, chain: int) -> RolePipelinePlan:
+    def producer_c(self, chain: Any) -> RolePipelinePlan:
         """Softmax side of the correction factor of ``chain``."""
         return self._c(chain, is_producer=True)
 
-    def consumer_c(self, chain: int) -> RolePipelinePlan:
+    def consumer_c(self, chain: Any) -> RolePipelinePlan:
         """Correction side of the correction factor of ``chain``."""
         return self._c(chain, is_producer=False)
 
-    def producer_o(self, chain: int) -> RolePipelinePlan:
+    def producer_o(self, chain: Any) -> RolePipelinePlan:
         """MMA side of O of ``chain``: acquire pv stages of P (the first with O rescaled), commit
         the accumulation."""
         return self._o(chain, is_producer=True)
 
-    def consumer_o(self, chain: int) -> RolePipelinePlan:
+    def consumer_o(self, chain: Any) -> RolePipelinePlan:
         """Correction side of O of ``chain``: wait for P V, release says that O is rescaled."""
         return self._o(chain, is_producer=False)
 
-    def combined_p_o_consumer(self, chain: int) -> int:
+    def combined_p_o_consumer(self, chain: Any) -> Any:
         """Barrier on which "first pv stage of P stored" and "O rescaled" arrive together."""
-        return self.offset(f"S{self._chain(chain)}_cons")
+        return of_chain(chain, [self.offset(f"S{c}_cons") for c in CHAINS])
 
-    def scores_read(self, chain: int) -> int:
+    def scores_read(self, chain: Any) -> Any:
         """Barrier that says that S of ``chain`` is in registers."""
-        return self.offset("S_read") + self._chain(chain)
+        return of_chain(chain, [self.offset("S_read") + c for c in CHAINS])
 
-    def stored(self, chain: int) -> int:
+    def stored(self, chain: Any) -> Any:
         """Barrier that says that O of ``chain`` has been read and stored."""
-        return self.stored_offset + self._chain(chain)
+        return of_chain(chain, [self.stored_offset + c for c in CHAINS])
 
     def q1_wait_mbar(self, qk_stage: int = 0) -> int:
         """Q1Sync barrier of ``qk_stage``.
@@ -246,22 +246,17 @@ class FA4MiscMBarsLayout(BarrierTable):
             return StagedPipelinePlan(self.num_scale_bufs, 1, self.scale_offset)
         return self.k_ring
 
-    def _s(self, chain: int, *, is_producer: bool) -> RolePipelinePlan:
-        ready = self.offset(f"S{self._chain(chain)}_prod")
+    def _s(self, chain: Any, *, is_producer: bool) -> RolePipelinePlan:
+        ready = of_chain(chain, [self.offset(f"S{c}_prod") for c in CHAINS])
         consumed = self.combined_p_o_consumer(chain)
         return RolePipelinePlan(1, is_producer, ready, consumed, self.cta_group)
 
-    def _c(self, chain: int, *, is_producer: bool) -> RolePipelinePlan:
-        ready = self.offset(f"C{self._chain(chain)}")
+    def _c(self, chain: Any, *, is_producer: bool) -> RolePipelinePlan:
+        ready = of_chain(chain, [self.offset(f"C{c}") for c in CHAINS])
         return RolePipelinePlan(1, is_producer, ready, ready + 1)
 
-    def _o(self, chain: int, *, is_producer: bool) -> RolePipelinePlan:
-        ready, consumed = self.O_prod_offset + self._chain(chain), self.combined_p_o_consumer(chain)
+    def _o(self, chain: Any, *, is_producer: bool) -> RolePipelinePlan:
+        ready = of_chain(chain, [self.O_prod_offset + c for c in CHAINS])
+        consumed = self.combined_p_o_consumer(chain)
         group = self.cta_group
         return RolePipelinePlan(1, is_producer, ready, consumed, group, starts_free=False)
-
-    @staticmethod
-    def _chain(chain: int) -> int:
-        if chain not in range(NUM_CHAINS):
-            raise ValueError(f"chain={chain}: the chains are 0 and 1")
-        return chain

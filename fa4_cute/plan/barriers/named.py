@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..facts.hardware import WARP_GROUP_THREADS, WARP_THREADS
-from .chain_rows import NUM_CHAINS
+from .chains import NUM_CHAINS
 from .sm90_mbars import TRANSPOSING_WARPS
 
 NUM_NAMED_BARRIERS: Final = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
-from ..barriers.chain_rows import NUM_CHAINS
+from ..barriers.chains import NUM_CHAINS
 from ..facts.dtypes import DType
 from ..facts.hardware import WARPS_PER_GROUP
 from .tuning import holds

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..config.config import FA4Config
 from ..config.predicted import CHUNKS
 from ..config.prediction import ChunkRow, predicted_of
-from ..masks.masks import CAUSAL
+from ..masks.masks import Mask, SlidingWindowMask
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
@@ -21,10 +21,16 @@ from ..spec.variant import Variant
 
 
 def is_in_chunks(variant: Variant) -> bool:
-    """Return whether a kernel is plain but for packed queries over pages, with a causal mask."""
+    """Return whether a kernel is plain but for packed queries over pages, with a mask that is
+    causal and may be a window."""
     dense = replace(variant, ragged_q=False, by_rows=False, used_k=False, page_size=0)
     in_pages = variant.is_over_cache and variant.page_size > 0
-    return in_pages and variant.mask == CAUSAL and is_plain(dense)
+    return in_pages and ends_at_row(variant.mask) and is_plain(dense)
+
+
+def ends_at_row(mask: Mask) -> bool:
+    """Return whether every row sees keys up to its own, all of them or the last ones."""
+    return isinstance(mask, SlidingWindowMask) and mask.right == 0
 
 
 def row_of_chunks(spec: KernelSpec | Depth512Spec) -> ChunkRow | None:

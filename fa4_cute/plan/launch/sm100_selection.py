@@ -16,25 +16,22 @@ are those that the host knows: of a cache, the room in it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from heapq import heapreplace
 from typing import Final
 
 from ..config.config import FA4Config
-from ..config.depth512_config import Depth512Config
-from ..config.predicted import LAUNCH_CYCLES, PREDICTED, SHORT
-from ..config.prediction import Costs, PredictedRow, predicted_of
-from ..facts.hardware import align_up, ceil_div
+from ..config.predicted import PREDICTED, SHORT
+from ..config.prediction import PredictedRow, predicted_of
 from ..masks.masks import CAUSAL, NULL
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
-from .chunks import are_handed_out, is_in_chunks, row_of_chunks
+from .chunks import are_handed_out, ends_at_row, is_in_chunks, row_of_chunks
 from .handed import HandedOrder
 from .launch import AttentionSizes
+from .loads import IntervalLoad, QueryTileLoad, is_interval, most_visited
 from .selection import FEW_KEYS, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
-from .turns import unevenness
 
 BlackwellSpec = KernelSpec | Depth512Spec
 CLEAR: Final = 0.9
@@ -43,8 +40,8 @@ CLEAR_EXACTLY: Final = 0.95
 """That share where both were made of launches like it: with a mask, so that masked key tiles count,
 or with few keys."""
 AHEAD: Final = 0.97
-"""Packed query tiles are handed out where a key is predicted to take no more than others over this.
-What it costs differs by so much between kernels whose loops are the same."""
+"""Packed query tiles are handed out where one is predicted to take no more than others over this.
+What a key costs differs by so much between kernels whose loops are the same."""
 AHEAD_OF_TURNS: Final = 0.99
 """Query tiles that differ are handed out where that is predicted to take less than this share of a
 fixed order: start and query tile of persistent CTAs are told apart by a fit that is off by about a
@@ -53,8 +50,6 @@ SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 SEVERAL_OF_ROWS: Final = 2
 """The same where the rows of all sequences are known, so that these have as many indeed."""
-PLACED: Final = 8
-"""Query tiles of a place up to which their order is followed."""
 UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
 """Rows of kernels without a mask."""
 
@@ -88,107 +83,6 @@ _WHO: Final = {
     Scheduler.DYNAMIC: "dynamic CTAs",
     Scheduler.STREAM_K: "stream-K, CTAs that take as many keys each",
 }
-
-
-@dataclass(frozen=True)
-class QueryTileLoad:
-    """The query tiles of a launch as their cost depends on them.
-
-    Attributes:
-        units: how many. places: how many are computed at the same time. of_head: those of a head.
-        longest: keys of the longest one. mean: keys of one on average.
-        is_even: whether all have as many.
-    """
-
-    units: int
-    places: int
-    longest: int
-    mean: int
-    is_even: bool
-    of_head: int = 1
-
-    @classmethod
-    def of(
-        cls,
-        config: FA4Config | Depth512Config,
-        sizes: AttentionSizes,
-        num_sms: int,
-        *,
-        causal: bool,
-    ) -> QueryTileLoad:
-        """Return the load of a kernel whose mask is none or causal."""
-        shape = TileShape.of(config)
-        keys = align_up(sizes.seqlen_k, config.BN)
-        first = keys
-        if causal:
-            seen = max(0, sizes.seqlen_k - sizes.seqlen_q + shape.positions)
-            first = min(keys, align_up(seen, config.BN))
-        size = config.cta_group()
-        places = max(1, num_sms // size)
-        units, mean = sizes.query_tiles(shape), (first + keys) // 2
-        return cls(units, places, keys, mean, first == keys, sizes.blocks(shape)[0] // size)
-
-    def cycles(self, costs: Costs, *, in_order: bool) -> int:
-        """Return what the launch takes; ``in_order`` is the fixed one of persistent CTAs."""
-        if self.is_even:
-            rounds = ceil_div(self.units, self.places)
-            return LAUNCH_CYCLES + costs.of(rounds, rounds * self.longest)
-        all_tiles = costs.of(self.units, self.units * self.mean) - costs.first
-        last = costs.keys(self.longest) if in_order else 0
-        return LAUNCH_CYCLES + costs.first + all_tiles // self.places + last
-
-    def best_cycles(self, row: PredictedRow) -> int:
-        """Return what the launch takes with the better scheduler, where there is a choice."""
-        tile = self.placed_cycles(row.tile)
-        if self.units <= self.places:
-            return tile
-        return min(tile, self.persistent_cycles(row))
-
-    def placed_cycles(self, costs: Costs) -> int:
-        """Return what the launch takes with a CTA for every query tile, the longest first.
-
-        Where few of them come to a place, each is put where it can start soonest.
-        """
-        if self.is_even or self.units > PLACED * self.places:
-            return self.cycles(costs, in_order=False)
-        shorter = 2 * (self.longest - self.mean)
-        ends = [0] * self.places
-        for unit in range(self.units):
-            keys = self.longest - shorter * unit // self.units
-            heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
-        return LAUNCH_CYCLES + costs.first + max(ends)
-
-    def persistent_cycles(self, row: PredictedRow) -> int:
-        """Return what persistent CTAs take.
-
-        Costs of launches with a mask are exact there, so that their order is taken as it is. Those
-        without one leave out what masked key tiles take more, and a longest query tile stands for
-        both.
-        """
-        if row.causal and not self.is_even:
-            return self.turns_cycles(row.persistent)
-        return self.cycles(row.persistent, in_order=True)
-
-    def turns_cycles(self, costs: Costs) -> int:
-        """Return what persistent CTAs take that go head by head, back and forth, as they are.
-
-        That order may meet the places by luck; :meth:`cycles` charges a longest query tile for it.
-        """
-        loads, heads = self.loads(costs), self.units // self.of_head
-        busiest = unevenness(loads, heads, 1, self.places)
-        return LAUNCH_CYCLES + costs.first + int(sum(loads) * heads * busiest) // self.places
-
-    def handed_cycles(self, costs: Costs, order: HandedOrder) -> int:
-        """Return what a launch with a mask takes whose query tiles go to whoever is free."""
-        if self.is_even:
-            return self.cycles(costs, in_order=False)
-        return LAUNCH_CYCLES + costs.first + order.busiest(self.loads(costs), self.places)
-
-    def loads(self, costs: Costs) -> tuple[int, ...]:
-        """Return what each query tile of a head takes, the longest first."""
-        shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
-        keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
-        return tuple(costs.tile + costs.keys(count) for count in keys)
 
 
 def choose_blackwell_query_tiles(
@@ -225,12 +119,20 @@ def choose_blackwell_scheduler(
 ) -> SchedulerChoice | None:
     """Return who takes the query tiles of a call that leaves it open; None: a CTA for each.
 
-    Only plain kernels have predictions, and only launches of more query tiles than places a choice.
-    With a mask dynamic CTAs are one too. Of packed sequences only the longest is known here: with a
-    mask they are handed out, the longest query tiles first; over pages a sequence after the other.
+    Only plain kernels have predictions, and those whose only addition is a sink, which costs as
+    much whoever takes a query tile; and only launches of more query tiles than places a choice.
+    With a causal mask dynamic CTAs are one too. Of packed sequences only the longest is known here:
+    with a mask they are handed out, the longest query tiles first; over pages a sequence after the
+    other.
     """
+    if spec.variant.sink:
+        if not _may_have_sink(spec):
+            return None
+        spec = replace(spec, variant=replace(spec.variant, sink=False))
     if is_in_chunks(spec.variant):
         return _choice_of_chunks(spec, sizes, num_sms)
+    if is_interval(spec.variant):
+        return _choice_of_intervals(spec, sizes, num_sms)
     packed = _is_packed(spec.variant)
     kernel = f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair"
     row = _row_of_depths(spec, kernel, UNMASKED) if packed else _row_of(spec, kernel)
@@ -242,12 +144,38 @@ def choose_blackwell_scheduler(
     if load.units <= load.places:
         return None
     if packed:
-        return SchedulerChoice(Scheduler.DYNAMIC) if _hands_out(row, load, sizes) else None
+        handed = _are_several(load, sizes) and _hands_out(row, spec, sizes)
+        return SchedulerChoice(Scheduler.DYNAMIC) if handed else None
     if not row.causal or load.is_even:
         tile, persistent = load.placed_cycles(row.tile), load.persistent_cycles(row)
         best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
         return SchedulerChoice(best, tile, persistent)
     return _choice_with_a_mask(row, load, spec, sizes)
+
+
+def _may_have_sink(spec: BlackwellSpec) -> bool:
+    """Return whether a persistent kernel hands O over to the correction role with a sink, too."""
+    return isinstance(spec, KernelSpec) and spec.config.crosses
+
+
+def _choice_of_intervals(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
+) -> SchedulerChoice | None:
+    """Return persistent CTAs for a window, whose query tiles have about as many keys each.
+
+    Costs are those of causal launches. All key tiles of a narrow window are masked and so cost
+    more, whoever takes them.
+    """
+    several = isinstance(spec, Depth512Spec) or spec.config.num_qo > 1
+    row = _row_of_depths(spec, "pair" if isinstance(spec, Depth512Spec) else "2q", PREDICTED)
+    if row is None or is_empty(sizes) or not several:
+        return None
+    load = IntervalLoad.of(spec, sizes, num_sms)
+    if load.units <= load.places:
+        return None
+    tile, persistent = load.tile_cycles(row.tile), load.persistent_cycles(row.persistent)
+    best = Scheduler.PERSISTENT if persistent < CLEAR_EXACTLY * tile else Scheduler.TILE
+    return SchedulerChoice(best, tile, persistent)
 
 
 def _choice_with_a_mask(
@@ -277,12 +205,20 @@ def _are_several(load: QueryTileLoad, sizes: AttentionSizes) -> bool:
     return load.units >= (SEVERAL_OF_ROWS if sizes.total_q else SEVERAL) * load.places
 
 
-def _hands_out(row: PredictedRow, load: QueryTileLoad, sizes: AttentionSizes) -> bool:
-    """Whether packed sequences are handed out: there are several query tiles to a place, and a key
-    costs no more than elsewhere."""
-    if row.dynamic is None or not _are_several(load, sizes):
+def _hands_out(row: PredictedRow, spec: BlackwellSpec, sizes: AttentionSizes) -> bool:
+    """Whether packed query tiles are better handed out: one with as many keys as any may have takes
+    no more than in a CTA of its own."""
+    if row.dynamic is None:
         return False
-    return AHEAD * row.dynamic.per_keys <= row.tile.per_keys
+    keys = _most_visited(spec, sizes)
+    alone, handed = (costs.tile + costs.keys(keys) for costs in (row.tile, row.dynamic))
+    return AHEAD * handed <= alone
+
+
+def _most_visited(spec: BlackwellSpec, sizes: AttentionSizes) -> int:
+    """Return how many keys a query tile of packed sequences visits at most."""
+    positions = TileShape.of(spec.config).positions
+    return most_visited(spec.variant.mask, positions, sizes.seqlen_k, spec.config.BN)
 
 
 def _choice_of_chunks(
@@ -296,14 +232,16 @@ def _choice_of_chunks(
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=True)
     full = sizes.full_query_tiles(TileShape.of(spec.config))
     empty = max(load.units - full, 0)
-    pays = _are_several(load, sizes) and are_handed_out(row, load.longest, full, empty)
+    most = _most_visited(spec, sizes)
+    pays = _are_several(load, sizes) and are_handed_out(row, most, full, empty)
     return SchedulerChoice(Scheduler.DYNAMIC) if pays else None
 
 
 def _is_packed(variant: Variant) -> bool:
-    """Return whether a kernel is plain but for packed queries and keys, with a causal mask."""
+    """Return whether a kernel is plain but for packed queries and keys, with a mask that is causal
+    and may be a window."""
     dense = replace(variant, ragged_q=False, by_rows=False, ragged_k=False)
-    return variant.ragged_q and variant.ragged_k and variant.mask == CAUSAL and is_plain(dense)
+    return variant.ragged_q and variant.ragged_k and ends_at_row(variant.mask) and is_plain(dense)
 
 
 def _comparable_rows(spec: BlackwellSpec, sizes: AttentionSizes) -> list[PredictedRow | None]:

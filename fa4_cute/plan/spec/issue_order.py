@@ -64,7 +64,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..barriers.mbars import NUM_CHAINS
+from ..barriers.chains import NUM_CHAINS
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class IssueOrder:
         """Return whether ``chain`` may leave out the last key tile."""
         return self.ends_apart and chain != self.longest
 
-    def keeps_last(self, chain: int) -> bool:
+    def keeps_last(self, chain: Any) -> bool:
         """Return whether the last P of ``chain`` lies in its own S."""
         return self.runs_on or self.ends_early(chain)
 
@@ -137,19 +137,19 @@ class IssueOrder:
         """Return whether ``chain`` may have a key tile fewer than the other."""
         return self.ends_early(chain) or (self.deals_out and chain != self.longest)
 
-    def query_tile(self, chain: int) -> int:
+    def query_tile(self, chain: Any) -> Any:
         """Return the Q tile of ``chain``."""
         return 0 if self.deals_out else chain
 
-    def num_tiles(self, chain: int, num_key_tiles: Any, num_hidden: Any = 0) -> Any:
+    def num_tiles(self, chain: Any, num_key_tiles: Any, num_hidden: Any = 0) -> Any:
         """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes.
 
         Chain 0 leaves out the last ``num_hidden``, one or none, where the chains end apart.
         """
         if self.deals_out:
             return (num_key_tiles + (NUM_CHAINS - 1 - chain)) // NUM_CHAINS
-        if self.ends_early(chain):
-            return num_key_tiles - num_hidden
+        if self.ends_apart:
+            return num_key_tiles - num_hidden * (self.longest - chain)
         return num_key_tiles
 
     def key_tile(self, chain: int, n: Any) -> Any:

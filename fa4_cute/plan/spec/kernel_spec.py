@@ -201,15 +201,16 @@ class KernelSpec(CommonSpec):
 
         Else the assembler asks for the CTA's number in every key tile, and computes it anew. It is
         held where that is predicted to win: with fp8 operands in persistent CTAs, but not beside a
-        mask and the address of a factor, with 16-bit ones up to ``HOLDING_DEPTH`` in others. Where
-        scores are changed, registers are scarce.
+        mask and the address of a factor, with 16-bit ones up to ``HOLDING_DEPTH``. Where scores are
+        changed, registers are scarce.
         """
-        config, is_persistent = self.config, self.variant.is_persistent
+        config = self.config
         if not config.crosses or self.variant.modifies_scores:
             return False
         if config.qkv_dtype_size == 1:
-            return is_persistent and not (self.variant.mask != NULL and self.holds_factor_address)
-        return config.qk_depth <= HOLDING_DEPTH and not is_persistent
+            masked_too = self.variant.mask != NULL and self.holds_factor_address
+            return self.variant.is_persistent and not masked_too
+        return config.qk_depth <= HOLDING_DEPTH
 
     @property
     def holds_factor_address(self) -> bool:
@@ -263,6 +264,16 @@ class KernelSpec(CommonSpec):
         Then the softmax goes on with the next query tile at once.
         """
         return self.config.correction_writes
+
+    @property
+    def shares_softmax(self) -> bool:
+        """Whether both softmax groups run one copy of the code, and find out which chain is theirs.
+
+        The instruction cache holds 32 KB, and the code of a kernel is 46 to 52 KB so, where it was
+        61 to 67. It is taken where it is predicted to win, where query tiles run on: a CTA of one
+        query tile comes to the code around the loop once, and starts 100 to 450 cycles later.
+        """
+        return self.correction_writes
 
     @property
     def tile_positions(self) -> int:

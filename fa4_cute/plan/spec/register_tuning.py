@@ -87,10 +87,12 @@ def holds_factor_address(config: FA4TileConfig, variant: Variant) -> bool:
     """Return whether the address of a row's correction factor stays in a register.
 
     Else each key tile asks for the thread's number. It is held where that is predicted to win: in
-    CTAs that leave O to the correction role, with fp8 operands where V is as wide as Q and K.
+    CTAs that leave O to the correction role, with fp8 operands where V is as wide as Q and K. In 16
+    bits, where query tiles are counted by rows, ptxas 13.4 has no register for it.
     """
-    as_wide = config.qkv_dtype_size > 1 or config.qk_depth == config.ov_depth
-    return config.correction_writes and as_wide
+    if config.qkv_dtype_size > 1:
+        return config.correction_writes and not variant.by_rows
+    return config.correction_writes and config.qk_depth == config.ov_depth
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:

@@ -131,9 +131,19 @@ def test_a_tile_asks_for_no_number_of_the_thread_where_the_factors_address_is_he
     assert spec.holds_factor_address
     texts = [instruction.text for instruction in instructions(spec)]
     votes = [i for i, text in enumerate(texts) if "VOTE.ANY" in text]
-    assert len(votes) == 4  # of each chain: the softmax's, then the correction's
+    assert len(votes) == 3  # The softmax's, of both groups, then the correction's, of each chain.
     for vote in votes:
         assert not any("SR_TID" in text for text in texts[vote - 8 : vote + 16])
+
+
+def test_both_softmax_groups_run_one_copy_of_the_code_where_query_tiles_run_on() -> None:
+    loops = {
+        scheduler: len(list(softmax_loops(list(instructions(
+            KernelSpec.for_attention(DType.BF16, 128, variant=Variant(scheduler=scheduler))
+        )))))
+        for scheduler in (Scheduler.TILE, Scheduler.PERSISTENT)
+    }  # fmt: skip
+    assert loops == {Scheduler.TILE: 2, Scheduler.PERSISTENT: 1}
 
 
 @pytest.mark.parametrize("spec", PAIRS, ids=lambda s: s.name)

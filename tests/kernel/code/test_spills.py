@@ -77,6 +77,13 @@ for name in ("plain", "paged", "function", "union", "all"):
 for name in ("window", "function", "union of biases"):
     VARIANTS[f"dynamic {name}"] = replace(VARIANTS[name], **DYNAMIC)
 VARIANTS["dynamic sink"] = Variant(CAUSAL, return_lse=True, sink=True, **DYNAMIC)
+IN_WINDOW: dict[str, Any] = {"mask": SlidingWindowMask(127, 0), "sink": True, "return_lse": True}
+"""What launches that leave their scheduler open may have besides, query tiles in turn or not."""
+for name in ("dynamic plain", "dynamic packed", "dynamic packed by rows"):
+    VARIANTS[f"{name} in a window"] = replace(VARIANTS[name], **IN_WINDOW)
+for size in (16, 64):
+    chunks = VARIANTS[f"dynamic chunks page{size}"]
+    VARIANTS[f"dynamic chunks page{size} in a window"] = replace(chunks, **IN_WINDOW, by_rows=True)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 VARIANTS["all but bias"] = replace(ALL, mask=UNION)
 VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSISTENT)
@@ -85,6 +92,7 @@ for name in ("paged", "function", "union of biases", "all", "persistent"):
     VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
 for name in ("function", "union of biases", "plain", "paged"):
     VARIANTS[f"persistent {name}"] = replace(VARIANTS[name], **PERSISTENT)
+VARIANTS["persistent plain in a window"] = replace(VARIANTS["plain"], **PERSISTENT, **IN_WINDOW)
 VARIANTS["dynamic tokens function"] = replace(VARIANTS["function"], **DYNAMIC, **TOKENS)
 VARIANTS["persistent tokens function"] = replace(VARIANTS["function"], **PERSISTENT, **TOKENS)
 for size, name in product((2, 8), ("paged", "function", "union of biases", "all")):
@@ -213,6 +221,7 @@ EXHAUSTIVE = (
     *product(HELD, ("persistent plain", "persistent paged")),
     *product(ASKING, ("dynamic plain", "dynamic packed", "dynamic full")),
     *product((*ASKING, "2Q d128", "2Q d192v128"), ("dynamic window", "dynamic sink")),
+    *product(OF_CHUNKS[:-4], (name for name in VARIANTS if name.endswith("in a window"))),
     *product((*ASKING, "2Q d128"), ("dynamic function", "dynamic union of biases")),
     *product(OF_CHUNKS, (f"dynamic chunks page{size}" for size in (16, 64, 256))),
     *product(IN_FULL, (f"{name} by rows" for name in ("ragged", "paged", "all"))),

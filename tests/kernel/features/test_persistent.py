@@ -14,7 +14,6 @@ from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.launch.turns import Section
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
-from fa4_cute.plan.spec.issue_order import IssueOrder
 from fa4_cute.work.context import KernelContext
 from fa4_cute.work.progress import counted
 from sm100sim.options import run_options
@@ -168,7 +167,9 @@ LOST = {
         lambda ctx, chain, tile: counted(tile - 1, ctx.progress.corrections_of(chain)),
     ),
     "last P V before the next": ("roles.mma.issue_last_before", lambda _: None),
-    "last P in its own S": ("plan.spec.issue_order.IssueOrder.keeps_last", IssueOrder.ends_early),
+    "last P in its own S": (
+        "plan.spec.issue_order.IssueOrder.keeps_last", lambda *_: False,
+    ),
     "wait for the last S1 to be read": (
         "operands.products.MmaIssuer.wait_for_last_reading", lambda _: None,
     ),

@@ -15,18 +15,19 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs, PredictedRow
 from fa4_cute.plan.launch import sm100_selection
+from fa4_cute.plan.launch.loads import QueryTileLoad
 from fa4_cute.plan.launch.selection import choose_query_tiles
 from fa4_cute.plan.launch.sm100_selection import (
     CLEAR,
     CLEAR_EXACTLY,
     BlackwellSpec,
-    QueryTileLoad,
     SchedulerChoice,
     choose_blackwell_scheduler,
 )
 from fa4_cute.plan.spec.variant import Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
+WIDE: dict[str, Any] = {"head_dim": 256, "head_dim_v": 256}
 
 
 def chosen(**changes: Any) -> Choice:
@@ -53,7 +54,8 @@ def test_what_has_no_prediction_has_a_cta_for_every_query_tile() -> None:
     for change in (
         {"batch": 1, "num_q_heads": 2, "num_kv_heads": 2},
         {"features": Features(ragged_q=True)},
-        {"features": Features(sink=True)},
+        {"features": Features(sink=True), "num_qo": 1},
+        {"features": Features(sink=True), **WIDE},
         {"features": Features(num_splits=2)},
         {"pair_cta": True},
         {"seqlen_k": 0},
@@ -83,7 +85,7 @@ def test_a_loop_without_masks_of_its_own_has_costs_of_its_own() -> None:
         (1024, False, Scheduler.PERSISTENT),
         (4096, False, Scheduler.PERSISTENT),
         (16384, False, Scheduler.PERSISTENT),
-        (32768, False, Scheduler.TILE),
+        (32768, False, Scheduler.PERSISTENT),
         (4096, True, Scheduler.PERSISTENT),
         (8192, True, Scheduler.DYNAMIC),
     ):
@@ -213,7 +215,7 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC
     assert found.scheduler == SchedulerChoice(Scheduler.DYNAMIC)
     assert found.scheduler.text.startswith("dynamic CTAs: only the device knows")
-    for size in ({"head_dim": 192}, {"head_dim": 96, "head_dim_v": 96}):
+    for size in ({"head_dim": 192}, *({"head_dim": d, "head_dim_v": d} for d in (64, 96))):
         other = chosen(features=PACKED, causal=True, num_qo=2, **size)
         assert other.spec.variant.scheduler is Scheduler.DYNAMIC
     with_lse = chosen(features=PACKED, causal=True, num_qo=2, return_lse=True)
@@ -223,12 +225,11 @@ def test_causal_packed_sequences_are_handed_out() -> None:
     for change in (
         {"causal": False},
         {"batch": 2, "num_q_heads": 8, "num_kv_heads": 8},
-        {"features": replace(PACKED, sink=True)},
+        {"features": replace(PACKED, sink=True), **WIDE, "num_qo": None},
         {"features": Features(ragged_q=True, used_k=True)},
         {"features": replace(PACKED, num_splits=2)},
         {"pair_cta": True},
         {"num_qo": 1},
-        {"head_dim": 64, "head_dim_v": 64},  # a key costs more there
         {"head_dim": 256, "head_dim_v": 256, "num_qo": None, "causal": False},
     ):
         found = chosen(**{"features": PACKED, "causal": True, "num_qo": 2, **change})

@@ -12,7 +12,7 @@ from fa4_cute.plan.config.prediction import EXCHANGED, Costs, DecodingRow
 from fa4_cute.plan.config.reduce_scatter import ReduceScatterPlan
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.key_splits import WORTH
-from fa4_cute.plan.launch.sm100_selection import QueryTileLoad
+from fa4_cute.plan.launch.loads import QueryTileLoad
 from fa4_cute.plan.launch.sm100_splits import CLUSTERED, SplitLoad, place_of
 from fa4_cute.plan.spec.variant import Partition
 

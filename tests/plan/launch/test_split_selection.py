@@ -1,4 +1,4 @@
-"""Workspace, last CTA or cluster: every row of the table decides something, and says why."""
+"""How many splits are tried, and workspace, last CTA or cluster: every row decides something."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fa4_cute.plan.facts.hardware import SM_COUNT
+from fa4_cute.plan.launch.key_splits import KeySplits, split_candidates
 from fa4_cute.plan.launch.split_selection import (
     CLUSTER_SIZES,
     SPLIT_RULES,
@@ -69,3 +70,14 @@ def test_only_pairs_leave_no_sm_idle() -> None:
 
 def test_every_rule_decides_something() -> None:
     assert len({rule.name for rule in SPLIT_RULES}) == len(SPLIT_RULES)
+
+
+def test_every_sm_gets_as_many_ctas() -> None:
+    assert split_candidates(8, 16, 100) == (1, 2, 4, 6, 8)
+    assert split_candidates(8, 16, 5) == (1, 2, 4, 5)
+    assert split_candidates(100, 16, 9) == (1,)
+
+
+def test_the_decision_in_words() -> None:
+    assert KeySplits(1, "why").text == "1 split of the keys: why"
+    assert KeySplits(3, "why").text == "3 splits of the keys: why"

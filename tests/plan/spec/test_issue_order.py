@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4_cute.plan.barriers.mbars import NUM_CHAINS
+from fa4_cute.plan.barriers.chains import NUM_CHAINS
 from fa4_cute.plan.spec.issue_order import IssueOrder, OneChain
 from testing.reference.issues import issues_in_turn
 

@@ -155,7 +155,8 @@ def test_impossible_kernels_are_refused_in_words() -> None:
         (DType.FP8_E4M3, 96, {"mask": CAUSAL, "partition": Partition.WORKSPACE}, True),
         (DType.FP8_E4M3, 192, {"mask": CAUSAL, "head_dim_v": 128}, True),
         (DType.FP8_E4M3, 192, {}, False),
-        (DType.BF16, 64, {}, False),
+        (DType.BF16, 64, {}, True),
+        (DType.BF16, 64, {"score_mod": MOD}, False),
         (DType.BF16, 64, {"scheduler": Scheduler.TILE}, True),
         (DType.FP16, 40, {"scheduler": Scheduler.TILE}, True),
         (DType.BF16, 64, {"scheduler": Scheduler.TILE, "score_mod": MOD}, False),
@@ -187,6 +188,8 @@ def test_which_kernels_whose_p_crosses_hold_the_base_of_shared_memory(
         (DType.BF16, 128, {"mask": NULL}, True),
         (DType.BF16, 128, {"scheduler": Scheduler.TILE}, False),
         (DType.BF16, 128, {"ragged_q": True, "ragged_k": True}, True),
+        (DType.BF16, 128, {"ragged_q": True, "ragged_k": True, "by_rows": True}, False),
+        (DType.FP8_E4M3, 128, {"ragged_q": True, "ragged_k": True, "by_rows": True}, True),
     ],
 )
 def test_which_kernels_hold_the_address_of_a_rows_factor(

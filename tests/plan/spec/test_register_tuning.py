@@ -312,3 +312,14 @@ def test_p_of_dynamic_ctas_crosses_with_the_registers_of_others(
     for name in ("softmax0", "correction", "mma"):
         assert dynamic.schedule[name].registers == tile.schedule[name].registers
     assert dynamic.with_config(dynamic.config) == dynamic
+
+
+@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize("scheduler", [Scheduler.TILE, Scheduler.PERSISTENT, Scheduler.DYNAMIC])
+def test_softmax_groups_share_their_code_where_query_tiles_run_on(
+    scheduler: Scheduler, num_qo: int
+) -> None:
+    variant = Variant(scheduler=scheduler)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant, num_qo=num_qo)
+    assert spec.shares_softmax is spec.issue_order.runs_on
+    assert spec.shares_softmax == (num_qo == 2 and scheduler is not Scheduler.TILE)

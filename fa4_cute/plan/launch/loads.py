@@ -1,0 +1,220 @@
+"""What a launch of the Blackwell kernels takes, by the keys of its query tiles and their costs.
+
+Cycles are predictions for a B200 (``plan.config.predicted``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heapreplace
+from typing import Final
+
+from ..config.config import FA4Config
+from ..config.depth512_config import Depth512Config
+from ..config.predicted import LAUNCH_CYCLES
+from ..config.prediction import Costs, PredictedRow
+from ..facts.hardware import align_up, ceil_div
+from ..masks.key_tiles import KeyTileMap, Rows
+from ..masks.masks import CAUSAL, NULL, Mask, SlidingWindowMask, terms
+from ..spec.depth512_spec import Depth512Spec
+from ..spec.kernel_spec import KernelSpec
+from ..spec.register_tuning import is_plain
+from ..spec.variant import Variant
+from .handed import HandedOrder
+from .launch import AttentionSizes
+from .tiles import TileShape
+from .turns import unevenness
+
+PLACED: Final = 8
+"""Query tiles of a place up to which their order is followed."""
+
+
+@dataclass(frozen=True)
+class QueryTileLoad:
+    """The query tiles of a launch as their cost depends on them.
+
+    Attributes:
+        units: how many. places: how many are computed at the same time. of_head: those of a head.
+        longest: keys of the longest one. mean: keys of one on average.
+        is_even: whether all have as many.
+    """
+
+    units: int
+    places: int
+    longest: int
+    mean: int
+    is_even: bool
+    of_head: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        config: FA4Config | Depth512Config,
+        sizes: AttentionSizes,
+        num_sms: int,
+        *,
+        causal: bool,
+    ) -> QueryTileLoad:
+        """Return the load of a kernel whose mask is none or causal."""
+        shape = TileShape.of(config)
+        keys = align_up(sizes.seqlen_k, config.BN)
+        first = keys
+        if causal:
+            seen = max(0, sizes.seqlen_k - sizes.seqlen_q + shape.positions)
+            first = min(keys, align_up(seen, config.BN))
+        size = config.cta_group()
+        places = max(1, num_sms // size)
+        units, mean = sizes.query_tiles(shape), (first + keys) // 2
+        return cls(units, places, keys, mean, first == keys, sizes.blocks(shape)[0] // size)
+
+    def cycles(self, costs: Costs, *, in_order: bool) -> int:
+        """Return what the launch takes; ``in_order`` is the fixed one of persistent CTAs."""
+        if self.is_even:
+            rounds = ceil_div(self.units, self.places)
+            return LAUNCH_CYCLES + costs.of(rounds, rounds * self.longest)
+        all_tiles = costs.of(self.units, self.units * self.mean) - costs.first
+        last = costs.keys(self.longest) if in_order else 0
+        return LAUNCH_CYCLES + costs.first + all_tiles // self.places + last
+
+    def best_cycles(self, row: PredictedRow) -> int:
+        """Return what the launch takes with the better scheduler, where there is a choice."""
+        tile = self.placed_cycles(row.tile)
+        if self.units <= self.places:
+            return tile
+        return min(tile, self.persistent_cycles(row))
+
+    def placed_cycles(self, costs: Costs) -> int:
+        """Return what the launch takes with a CTA for every query tile, the longest first.
+
+        Where few of them come to a place, each is put where it can start soonest.
+        """
+        if self.is_even or self.units > PLACED * self.places:
+            return self.cycles(costs, in_order=False)
+        shorter = 2 * (self.longest - self.mean)
+        ends = [0] * self.places
+        for unit in range(self.units):
+            keys = self.longest - shorter * unit // self.units
+            heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
+        return LAUNCH_CYCLES + costs.first + max(ends)
+
+    def persistent_cycles(self, row: PredictedRow) -> int:
+        """Return what persistent CTAs take.
+
+        Costs of launches with a mask are exact there, so that their order is taken as it is. Those
+        without one leave out what masked key tiles take more, and a longest query tile stands for
+        both.
+        """
+        if row.causal and not self.is_even:
+            return self.turns_cycles(row.persistent)
+        return self.cycles(row.persistent, in_order=True)
+
+    def turns_cycles(self, costs: Costs) -> int:
+        """Return what persistent CTAs take that go head by head, back and forth, as they are.
+
+        That order may meet the places by luck; :meth:`cycles` charges a longest query tile for it.
+        """
+        loads, heads = self.loads(costs), self.units // self.of_head
+        busiest = unevenness(loads, heads, 1, self.places)
+        return LAUNCH_CYCLES + costs.first + int(sum(loads) * heads * busiest) // self.places
+
+    def handed_cycles(self, costs: Costs, order: HandedOrder) -> int:
+        """Return what a launch with a mask takes whose query tiles go to whoever is free."""
+        if self.is_even:
+            return self.cycles(costs, in_order=False)
+        return LAUNCH_CYCLES + costs.first + order.busiest(self.loads(costs), self.places)
+
+    def loads(self, costs: Costs) -> tuple[int, ...]:
+        """Return what each query tile of a head takes, the longest first."""
+        shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
+        keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
+        return tuple(costs.tile + costs.keys(count) for count in keys)
+
+
+def is_interval(variant: Variant) -> bool:
+    """Return whether a kernel of dense sequences shows every row one interval of keys, by a mask
+    that is not the causal one, and has nothing else."""
+    plain = is_plain(variant) and not variant.splits_keys
+    return plain and variant.mask not in (NULL, CAUSAL)
+
+
+@dataclass(frozen=True)
+class IntervalLoad:
+    """The query tiles of a launch whose mask shows every row an interval of keys.
+
+    Query tile after query tile is taken, each of all heads (``CommonSpec.place_by_place``).
+
+    Attributes:
+        keys: what each query tile of a head visits, in their order.
+        heads: of all sequences. places: query tiles that are computed at the same time.
+    """
+
+    keys: tuple[int, ...]
+    heads: int
+    places: int
+
+    @classmethod
+    def of(
+        cls, spec: KernelSpec | Depth512Spec, sizes: AttentionSizes, num_sms: int
+    ) -> IntervalLoad:
+        """Return the load of a kernel."""
+        shape, variant = TileShape.of(spec.config), spec.variant
+        keys = visited_keys(
+            variant.mask, sizes.seqlen_q, sizes.seqlen_k, shape.positions, spec.config.BN
+        )
+        size = spec.config.cta_group()
+        _, heads, batch = sizes.blocks(shape)
+        in_order = tuple(reversed(keys)) if variant.longest_first else keys
+        return cls(in_order, heads * batch, max(1, num_sms // size))
+
+    @property
+    def units(self) -> int:
+        """How many query tiles there are."""
+        return len(self.keys) * self.heads
+
+    def tile_cycles(self, costs: Costs) -> int:
+        """Return what the launch takes with a CTA for every query tile."""
+        loads = tuple(costs.tile + costs.keys(keys) for keys in self.keys)
+        if self.units > PLACED * self.places:
+            last = sum(loads) * self.heads // self.places
+        else:
+            last = HandedOrder(self.heads, self.heads).busiest(loads, self.places)
+        return LAUNCH_CYCLES + costs.first + last
+
+    def persistent_cycles(self, costs: Costs) -> int:
+        """Return what persistent CTAs take: no other has more query tiles than the first."""
+        taken = range(0, self.units, self.places)
+        keys = sum(self.keys[index // self.heads] for index in taken)
+        return LAUNCH_CYCLES + costs.of(len(taken), keys)
+
+
+@lru_cache(maxsize=1024)
+def visited_keys(
+    mask: Mask, seqlen_q: int, seqlen_k: int, positions: int, tile_keys: int
+) -> tuple[int, ...]:
+    """Return how many keys each query tile of a head visits, in whole key tiles.
+
+    Args:
+        mask: without lengths of sequences. seqlen_q, seqlen_k: of a sequence.
+        positions: of a query tile. tile_keys: of a key tile.
+    """
+    found, shift = terms(mask), seqlen_k - seqlen_q
+    counts = []
+    for first in range(0, seqlen_q, positions):
+        last = min(first + positions, seqlen_q) - 1
+        rows = Rows(first + shift, last + shift, seqlen_k)
+        counts.append(KeyTileMap.of(found, rows, tile_keys).count * tile_keys)
+    return tuple(counts)
+
+
+def most_visited(mask: Mask, positions: int, seqlen_k: int, tile_keys: int) -> int:
+    """Return how many keys a query tile visits at most, in whole key tiles; of a window, its own.
+
+    Args:
+        mask: that ends at a row's own key. positions: of a query tile.
+        seqlen_k: of the longest sequence. tile_keys: of a key tile.
+    """
+    every = align_up(seqlen_k, tile_keys)
+    if not isinstance(mask, SlidingWindowMask) or mask.left is None:
+        return every
+    return min(every, align_up(mask.left + positions - 1, tile_keys) + tile_keys)

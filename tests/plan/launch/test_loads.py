@@ -1,0 +1,165 @@
+"""What launches of windows take, and who takes their query tiles; sinks, packed prompts, chunks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import Choice, choose, require
+from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
+from fa4_cute.plan.config.prediction import Costs
+from fa4_cute.plan.launch.loads import IntervalLoad, is_interval, most_visited, visited_keys
+from fa4_cute.plan.masks.masks import CAUSAL, NULL, SlidingWindowMask
+from fa4_cute.plan.spec.variant import Scheduler, Variant
+from testing.kernels import BIAS, MOD, UNION
+
+WINDOW = SlidingWindowMask(127, 0)
+PROMPT = Problem("bf16", 4, 4096, 4096, 16, 16, 128, 128)
+ROWS = {"ragged_q": True, "ragged_k": True}
+COSTS = Costs(first=1000, tile=100, per_keys=1024)
+
+
+def chosen(*, features: dict[str, Any], **changes: Any) -> Choice:
+    return require(choose(replace(PROMPT, features=Features(**features), **changes)))
+
+
+def of_mask(mask: SlidingWindowMask) -> dict[str, Any]:
+    return {} if mask == CAUSAL else {"mask": mask}
+
+
+@given(
+    left=st.integers(0, 700), right=st.integers(0, 300), queries=st.integers(1, 1500),
+    more=st.integers(0, 900), tile_keys=st.sampled_from((64, 128)),
+)  # fmt: skip
+def test_query_tiles_visit_the_key_tiles_in_which_some_row_sees_a_key(
+    left: int, right: int, queries: int, more: int, tile_keys: int
+) -> None:
+    keys = queries + more
+    found = visited_keys(SlidingWindowMask(left, right), queries, keys, 256, tile_keys)
+    expected = []
+    for first in range(0, queries, 256):
+        rows = range(first + more, min(first + 256, queries) + more)
+        seen = range(max(0, rows[0] - left), min(keys, rows[-1] + right + 1))
+        expected.append((seen[-1] // tile_keys - seen[0] // tile_keys + 1) * tile_keys)
+    assert list(found) == expected
+
+
+@given(
+    left=st.integers(0, 700), queries=st.integers(1, 1500), more=st.integers(0, 900),
+    tile_keys=st.sampled_from((64, 128)),
+)  # fmt: skip
+def test_no_query_tile_visits_more_than_a_window_lets_it(
+    left: int, queries: int, more: int, tile_keys: int
+) -> None:
+    for mask in (SlidingWindowMask(left, 0), CAUSAL):
+        found = visited_keys(mask, queries, queries + more, 256, tile_keys)
+        assert max(found) <= most_visited(mask, 256, queries + more, tile_keys)
+    assert most_visited(CAUSAL, 256, queries, 64) == -(-queries // 64) * 64
+    assert most_visited(SlidingWindowMask(127, 0), 256, 10**6, 128) == 512
+
+
+@given(
+    keys=st.lists(st.integers(1, 8), min_size=1, max_size=6).map(sorted),
+    heads=st.integers(1, 9), places=st.integers(1, 7),
+)  # fmt: skip
+def test_no_persistent_cta_takes_longer_than_the_first(
+    keys: list[int], heads: int, places: int
+) -> None:
+    load = IntervalLoad(tuple(1024 * n for n in reversed(keys)), heads, places)
+    works = [1024 * n for n in reversed(keys) for _ in range(heads)]
+    taken = [works[place::places] for place in range(places)]
+    assert load.units == len(works)
+    assert load.persistent_cycles(COSTS) == LAUNCH_CYCLES + max(
+        COSTS.first + sum(COSTS.tile + COSTS.keys(n) for n in each) for each in taken if each
+    )
+
+
+def test_a_cta_for_every_query_tile_goes_to_the_place_that_is_free_first() -> None:
+    load = IntervalLoad((2048, 1024, 1024), 1, 2)
+    each = COSTS.tile + COSTS.keys(1024)
+    assert load.tile_cycles(COSTS) == LAUNCH_CYCLES + COSTS.first + 2 * each
+    many = replace(load, heads=100)
+    total = 100 * (COSTS.tile + COSTS.keys(2048) + 2 * each)
+    assert many.tile_cycles(COSTS) == LAUNCH_CYCLES + COSTS.first + total // 2
+
+
+@pytest.mark.parametrize(
+    ("variant", "found"),
+    [
+        (Variant(WINDOW), True),
+        (Variant(WINDOW, return_lse=True), True),
+        (Variant(SlidingWindowMask(64, 64)), True),
+        (Variant(CAUSAL), False),
+        (Variant(NULL), False),
+        (Variant(UNION), False),
+        (Variant(BIAS & WINDOW), False),
+        (Variant(WINDOW, score_mod=MOD), False),
+        (Variant(WINDOW, ragged_q=True, ragged_k=True), False),
+    ],
+)
+def test_which_masks_show_an_interval(variant: Variant, found: bool) -> None:
+    assert is_interval(variant) is found
+
+
+@pytest.mark.parametrize("left", [0, 127, 1023])
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("dims", [(64, 64), (128, 128), (192, 128)])
+def test_windows_take_persistent_ctas(dims: tuple[int, int], sink: bool, left: int) -> None:
+    features: dict[str, Any] = {"mask": SlidingWindowMask(left, 0), "sink": sink}
+    found = chosen(features=features, head_dim=dims[0], head_dim_v=dims[1])
+    assert found.spec.variant.scheduler is Scheduler.PERSISTENT
+    assert found.scheduler is not None
+    assert 0 < found.scheduler.persistent_cycles < found.scheduler.tile_cycles
+    assert "persistent ones" in found.scheduler.text
+
+
+def test_windows_of_wide_heads_take_persistent_pairs() -> None:
+    found = chosen(features={"mask": WINDOW}, head_dim=256, head_dim_v=256)
+    assert found.spec.variant.scheduler is Scheduler.PERSISTENT
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"batch": 1, "num_q_heads": 2, "num_kv_heads": 2},
+        {"num_qo": 1},
+        {"pair_cta": True},
+        {"features": Features(mask=WINDOW, score_mod=MOD)},
+        {"features": Features(mask=WINDOW, sink=True), "head_dim": 256, "head_dim_v": 256},
+    ],
+)
+def test_other_windows_have_a_cta_for_every_query_tile(changes: dict[str, Any]) -> None:
+    found = require(choose(replace(PROMPT, **{"features": Features(mask=WINDOW), **changes})))
+    assert (found.spec.variant.scheduler, found.scheduler) == (Scheduler.TILE, None)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("keys", [1024, 4096, 16384])
+def test_a_sink_leaves_who_takes_the_query_tiles(causal: bool, keys: int) -> None:
+    lengths = {"seqlen_q": keys, "seqlen_k": keys, "batch": 16384 // keys}
+    sizes: dict[str, Any] = {"causal": causal, **lengths}
+    without, found = (chosen(features={"sink": sink}, **sizes) for sink in (False, True))
+    assert found.scheduler == without.scheduler
+    assert found.spec.variant == replace(without.spec.variant, sink=True)
+
+
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("mask", [CAUSAL, WINDOW])
+def test_packed_prompts_are_handed_out(mask: SlidingWindowMask, sink: bool) -> None:
+    features = {"sink": sink, **ROWS, **of_mask(mask)}
+    found = chosen(features=features, batch=16, causal=mask == CAUSAL)
+    assert found.spec.variant.scheduler is Scheduler.DYNAMIC
+
+
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("mask", [CAUSAL, WINDOW])
+def test_chunks_over_pages_are_handed_out(mask: SlidingWindowMask, sink: bool) -> None:
+    features = {"sink": sink, "ragged_q": True, "used_k": True, "page_size": 64, **of_mask(mask)}
+    found = chosen(features=features, batch=16, seqlen_q=1024, causal=mask == CAUSAL)
+    assert found.spec.variant.scheduler is Scheduler.DYNAMIC
