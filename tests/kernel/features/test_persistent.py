@@ -205,13 +205,13 @@ corrections."""
 
 def applies(lost: str, case: Case) -> bool:
     """Return whether ``case`` has what is left out."""
+    if lost.startswith(RUNS_ON):
+        return case is TWO_Q
     if lost.startswith("last"):
         # A pair leaves together, when all commits have arrived: it needs no last wait.
         return case in (TWO_Q, ONE_Q)
     if lost.startswith("exchange"):
         return case is ONE_Q
-    if lost.startswith(RUNS_ON):
-        return case is TWO_Q
     if lost == OF_ROWS[0] and case is TWO_Q:
         return False
     return lost not in (STAGES if case in (TWO_Q, D384, D256_FP8) else OF_ROWS)
