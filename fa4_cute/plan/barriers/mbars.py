@@ -51,8 +51,6 @@ from .chains import CHAINS, NUM_CHAINS, of_chain
 from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import ring_rows, scale_rows
 
-__all__ = ["NUM_CHAINS", "FA4MiscMBarsLayout"]
-
 NUM_READING_WARPS: Final = 15
 """Warps of a CTA that play a role: each reads which work tile is next."""
 

@@ -25,6 +25,12 @@ class OperandConfig(ABC):
     qkv_dtype: DType
     streams_keys: bool = False
     row_copies: int = 1
+    writes_rows: bool = False
+
+    @property
+    def correction_writes(self) -> bool:
+        """Whether the correction role writes O, and not the softmax; Hopper has no such role."""
+        return False
 
     @property
     def stretch_bytes(self) -> int:

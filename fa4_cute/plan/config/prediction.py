@@ -33,6 +33,10 @@ class Costs(NamedTuple):
         """Return what ``count`` keys take."""
         return self.per_keys * count // COUNTED_KEYS
 
+    def query_tile(self, keys: int) -> int:
+        """Return what a query tile of ``keys`` keys takes, but for what comes once."""
+        return self.tile + self.keys(keys)
+
     def no_sooner_than(self, cycles: int, keys: int) -> Costs:
         """Return the costs where ``keys`` keys take so many cycles at least."""
         return self._replace(per_keys=max(self.per_keys, cycles * COUNTED_KEYS // keys))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..config.config import FA4Config
 from ..config.predicted import CHUNKS
 from ..config.prediction import ChunkRow, predicted_of
 from ..masks.masks import Mask, SlidingWindowMask
@@ -18,6 +17,7 @@ from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Variant
+from .loads import kernel_of
 
 
 def is_in_chunks(variant: Variant) -> bool:
@@ -35,11 +35,9 @@ def ends_at_row(mask: Mask) -> bool:
 
 def row_of_chunks(spec: KernelSpec | Depth512Spec) -> ChunkRow | None:
     """Return the predictions for a kernel of such chunks, or None."""
-    config, kernel = spec.config, "pair"
-    if isinstance(config, FA4Config):
-        if config.pair_cta:
-            return None
-        kernel = f"{config.num_qo}q"
+    config, kernel = spec.config, kernel_of(spec)
+    if kernel is None:
+        return None
     return predicted_of(CHUNKS, kernel, config.qkv_dtype, config.depth, spec.output_depth)
 
 
@@ -59,5 +57,5 @@ def are_handed_out(row: ChunkRow, longest: int, full: int, empty: int) -> bool:
 
 def _gain(row: ChunkRow, keys: int) -> int:
     """Return what a query tile of so many keys takes less if it is handed out."""
-    alone, handed = (costs.tile + costs.keys(keys) for costs in (row.tile, row.dynamic))
+    alone, handed = (costs.query_tile(keys) for costs in (row.tile, row.dynamic))
     return alone - handed

@@ -63,10 +63,9 @@ class QueryTileLoad:
         if causal:
             seen = max(0, sizes.seqlen_k - sizes.seqlen_q + shape.positions)
             first = min(keys, align_up(seen, config.BN))
-        size = config.cta_group()
-        places = max(1, num_sms // size)
         units, mean = sizes.query_tiles(shape), (first + keys) // 2
-        return cls(units, places, keys, mean, first == keys, sizes.blocks(shape)[0] // size)
+        of_head = sizes.blocks(shape)[0] // config.cta_group()
+        return cls(units, places_of(config, num_sms), keys, mean, first == keys, of_head)
 
     def cycles(self, costs: Costs, *, in_order: bool) -> int:
         """Return what the launch takes; ``in_order`` is the fixed one of persistent CTAs."""
@@ -95,7 +94,7 @@ class QueryTileLoad:
         ends = [0] * self.places
         for unit in range(self.units):
             keys = self.longest - shorter * unit // self.units
-            heapreplace(ends, ends[0] + costs.tile + costs.keys(keys))
+            heapreplace(ends, ends[0] + costs.query_tile(keys))
         return LAUNCH_CYCLES + costs.first + max(ends)
 
     def persistent_cycles(self, row: PredictedRow) -> int:
@@ -128,7 +127,20 @@ class QueryTileLoad:
         """Return what each query tile of a head takes, the longest first."""
         shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
         keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
-        return tuple(costs.tile + costs.keys(count) for count in keys)
+        return tuple(costs.query_tile(count) for count in keys)
+
+
+def places_of(config: FA4Config | Depth512Config, num_sms: int) -> int:
+    """Return how many query tiles are computed at the same time: a CTA, or a pair, has each."""
+    return max(1, num_sms // config.cta_group())
+
+
+def kernel_of(spec: KernelSpec | Depth512Spec) -> str | None:
+    """Return what rows of predictions call a kernel; a pair of narrow heads has none."""
+    config = spec.config
+    if isinstance(config, Depth512Config):
+        return "pair"
+    return None if config.pair_cta else f"{config.num_qo}q"
 
 
 def is_interval(variant: Variant) -> bool:
@@ -162,10 +174,9 @@ class IntervalLoad:
         keys = visited_keys(
             variant.mask, sizes.seqlen_q, sizes.seqlen_k, shape.positions, spec.config.BN
         )
-        size = spec.config.cta_group()
         _, heads, batch = sizes.blocks(shape)
         in_order = tuple(reversed(keys)) if variant.longest_first else keys
-        return cls(in_order, heads * batch, max(1, num_sms // size))
+        return cls(in_order, heads * batch, places_of(spec.config, num_sms))
 
     @property
     def units(self) -> int:
@@ -174,7 +185,7 @@ class IntervalLoad:
 
     def tile_cycles(self, costs: Costs) -> int:
         """Return what the launch takes with a CTA for every query tile."""
-        loads = tuple(costs.tile + costs.keys(keys) for keys in self.keys)
+        loads = tuple(costs.query_tile(keys) for keys in self.keys)
         if self.units > PLACED * self.places:
             last = sum(loads) * self.heads // self.places
         else:

@@ -29,7 +29,7 @@ from ..spec.variant import Scheduler, Variant
 from .chunks import are_handed_out, ends_at_row, is_in_chunks, row_of_chunks
 from .handed import HandedOrder
 from .launch import AttentionSizes
-from .loads import IntervalLoad, QueryTileLoad, is_interval, most_visited
+from .loads import IntervalLoad, QueryTileLoad, is_interval, kernel_of, most_visited
 from .selection import FEW_KEYS, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import TileShape
 
@@ -133,8 +133,9 @@ def choose_blackwell_scheduler(
         return _choice_of_chunks(spec, sizes, num_sms)
     if is_interval(spec.variant):
         return _choice_of_intervals(spec, sizes, num_sms)
-    packed = _is_packed(spec.variant)
-    kernel = f"{spec.config.num_qo}q" if isinstance(spec, KernelSpec) else "pair"
+    packed, kernel = _is_packed(spec.variant), kernel_of(spec)
+    if kernel is None:
+        return None
     row = _row_of_depths(spec, kernel, UNMASKED) if packed else _row_of(spec, kernel)
     if sizes.seqlen_k < FEW_KEYS and not packed and (short := _short_rows(spec, sizes)):
         row = _row_of(spec, kernel, short) or row
@@ -166,9 +167,9 @@ def _choice_of_intervals(
     Costs are those of causal launches. All key tiles of a narrow window are masked and so cost
     more, whoever takes them.
     """
-    several = isinstance(spec, Depth512Spec) or spec.config.num_qo > 1
-    row = _row_of_depths(spec, "pair" if isinstance(spec, Depth512Spec) else "2q", PREDICTED)
-    if row is None or is_empty(sizes) or not several:
+    kernel = kernel_of(spec)
+    row = _row_of_depths(spec, kernel, PREDICTED) if kernel in ("2q", "pair") else None
+    if row is None or is_empty(sizes):
         return None
     load = IntervalLoad.of(spec, sizes, num_sms)
     if load.units <= load.places:
@@ -211,7 +212,7 @@ def _hands_out(row: PredictedRow, spec: BlackwellSpec, sizes: AttentionSizes) ->
     if row.dynamic is None:
         return False
     keys = _most_visited(spec, sizes)
-    alone, handed = (costs.tile + costs.keys(keys) for costs in (row.tile, row.dynamic))
+    alone, handed = (costs.query_tile(keys) for costs in (row.tile, row.dynamic))
     return AHEAD * handed <= alone
 
 

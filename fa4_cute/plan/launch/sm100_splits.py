@@ -5,12 +5,13 @@ tile: often fewer than SMs. Then keys are split until CTAs fill the device, as l
 partial results together costs less than that saves. How many Q tiles the CTAs of a prompt have then
 is chosen with the splits (``prompt_splits``). The CTAs of a cluster exchange them through
 shared memory, but start together, in one GPC: of clusters of four or eight fewer run at once than
-SMs would hold (``plan.facts.clusters``). Any number goes through a workspace, where the last CTA of
-a query tile reads them, or a launch that combines, which takes longer the more rows there are. CTA
-pairs, and CTAs with two Q tiles, have that launch only.
+SMs would hold (``plan.facts.clusters``). Any number goes through a workspace, from where the last
+CTA of a query tile reads them, or a launch that combines, which takes longer the more rows there
+are. CTA pairs, and CTAs with two Q tiles, have that launch only.
 
 All cycles are predictions for a B200 (``plan.config.predicted.DECODING``), medians over what is not
-known of it, where those of query tiles are means. Sizes are those that the host knows.
+known of it, where those of query tiles are means. Sizes are those that the host knows: of a cache,
+the room in it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
 from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates, tiles_in_line
 from .launch import AttentionSizes
-from .loads import QueryTileLoad
+from .loads import QueryTileLoad, kernel_of
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
 from .tiles import TileShape
@@ -54,13 +55,13 @@ fewer, those that give a CTA as many key tiles as any other. Costs are a line th
 many keys and of sixteen times as many: one of 128 to 896 takes 0.91 to 0.99 of it, of head
 dimension 64 0.69 to 0.89, a pair of 512 columns 0.96 to 1.19."""
 FEW_QUERIES: Final = TMEM_LANES
-"""Queries up to which keys of kernels with rope columns are split like those of a decoding step,
+"""Queries up to which keys of kernels with rope columns are split like those of a step of decoding,
 also where the heads of a group make several query tiles of them, and more than places."""
 LOADED_ROWS: Final = 2
 """By how much more a row of a combining launch costs with each further round of loads: executed
 launches of 8,192 rows take 1.6 to 1.7 times as much more, those of pairs 0.9."""
 FEW_SPLITS: Final = 8
-"""Splits up to which every number is tried, not only those with as many CTAs on all SMs."""
+"""Splits up to which every number is tried, not only those that give all SMs as many CTAs."""
 
 
 class BlackwellSplits(NamedTuple):
@@ -330,9 +331,7 @@ def _decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | Non
     dense = replace(whole, ragged_q=False, by_rows=False)
     cache = replace(dense, mask=NULL, return_lse=False, used_k=False, page_size=0)
     known = replace(cache, score_mod=None, sink=False, token_scales=False) == Variant()
-    if not known or variant.mask not in (NULL, CAUSAL):
-        return None
-    if isinstance(config, FA4Config) and config.pair_cta:
+    if not known or variant.mask not in (NULL, CAUSAL) or kernel_of(spec) is None:
         return None
     kernel = "1q" if isinstance(config, FA4Config) else "pair"
     if config.row_copies > 1:

@@ -274,13 +274,18 @@ class CommonSpec(ABC):
 
     @property
     def writes_rows(self) -> bool:
-        """Whether O goes row by row from the registers to memory, and is staged nowhere."""
-        return False
+        """Whether O goes row by row from the registers to memory, and is staged nowhere: the next Q
+        may come before it is written."""
+        return self.config.writes_rows
 
     @property
     def correction_writes(self) -> bool:
-        """Whether the correction role writes O, and not the softmax."""
-        return False
+        """Whether the correction role writes O: in persistent CTAs whose P cross, and in plain
+        persistent pairs of wide heads.
+
+        Then the softmax goes on with the next query tile at once.
+        """
+        return self.config.correction_writes
 
     @property
     def smem_bytes(self) -> int:

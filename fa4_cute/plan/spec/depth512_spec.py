@@ -138,20 +138,6 @@ class Depth512Spec(CommonSpec):
         return replace(loads, under_way=loads.under_way // 2) if scarce else loads
 
     @property
-    def writes_rows(self) -> bool:
-        """Where plain pairs are persistent, or by stream-K: the next Q is loaded when all scores
-        have read this one."""
-        return self.config.writes_rows
-
-    @property
-    def correction_writes(self) -> bool:
-        """Whether the correction role writes O: in plain persistent pairs.
-
-        Then the softmax goes on with the next query tile at once.
-        """
-        return self.config.correction_writes
-
-    @property
     def may_stream_keys(self) -> bool:
         """Each CTA of a pair puts the parts of its own rows together."""
         return True

@@ -252,20 +252,6 @@ class KernelSpec(CommonSpec):
         return self.config.pair_cta or self.variant.is_persistent
 
     @property
-    def writes_rows(self) -> bool:
-        """Where plain CTAs are persistent, but not in pairs: the next Q may come before O of this
-        query tile is written."""
-        return self.config.writes_rows
-
-    @property
-    def correction_writes(self) -> bool:
-        """Whether the correction role writes O: in persistent CTAs whose P cross.
-
-        Then the softmax goes on with the next query tile at once.
-        """
-        return self.config.correction_writes
-
-    @property
     def shares_softmax(self) -> bool:
         """Whether both softmax groups run one copy of the code, and find out which chain is theirs.
 
