@@ -118,7 +118,8 @@ class ScoreModifier:
         digests = " ".join(step.digest for step in self.steps)
         digest = hashlib.sha256(digests.encode()).hexdigest()[:DIGEST_CHARACTERS]
         name = "_".join(step.name for step in self.steps)
-        return ScoreMod(name, digest, ranks, self._apply)
+        (cap,) = self.steps[0].constants if [s.kind for s in self.steps] == [SOFTCAP] else (0.0,)
+        return ScoreMod(name, digest, ranks, self._apply, cap)
 
     def _apply(self, score: Any, *where: Any) -> Any:
         """Trace all steps; ``where`` is (batch, head, q_idx, kv_idx, aux)."""
@@ -133,7 +134,9 @@ class ScoreModifier:
 
 
 def softcap(cap: float) -> ScoreModifier:
-    """Return the modifier ``cap * tanh(score / cap)``, accurate to a few float32 roundings.
+    """Return the modifier ``cap * tanh(score / cap)``, off by a few float32 roundings of ``cap``.
+
+    Above a cap of 256, by a few roundings of the result.
 
     Args:
         cap: positive and finite; part of the kernel, so that each value is compiled once.
@@ -146,7 +149,7 @@ def softcap(cap: float) -> ScoreModifier:
     name = f"softcap_{re.sub('[^0-9a-z]', '_', repr(cap))}"
     # Names of caps may be equal, such as those of 1e16 and 1e-16.
     digest = f"{SOFTCAP} {cap!r}"
-    return ScoreModifier((Step("softcap", name, digest, _Softcap(cap), constants=(cap,)),))
+    return ScoreModifier((Step(SOFTCAP, name, digest, _Softcap(cap), constants=(cap,)),))
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,8 @@ chip's own values, and the median of the draws):
 So nine tenths were the mask, most of it in the first query tile, whose two masked tiles followed
 one another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
 Since the chains end apart, each has one masked tile, and that of the second no longer waits for
-that of the first; with fp8 and at head dim 64 both are as they were.
+that of the first; with fp8 and at head dim 64 both are as they were here, in CTAs of one query
+tile. Where query tiles run on the chains end apart there, too ("Whole launches" above).
 """
 
 

@@ -13,6 +13,7 @@ from operator import or_
 
 from cutlass import Float32, Int32, Int64
 
+from ..device.math import score_math
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import F32x2, max2, opaque, saturating_mul, saturating_mul2
 from ..device.math.mask import (
@@ -150,8 +151,7 @@ def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Fl
             part = slice(few.start, few.stop)
             values[part] = scaled(values[part], columns[part], tile.scales)
         for i in group[::2]:
-            low, high = (modifier.changed(values[j], columns[j], columns.start) for j in (i, i + 1))
-            changed += modifier.binary(low, high)
+            changed += modifier.pair((values[i], values[i + 1]), columns[i : i + 2], columns.start)
     return changed
 
 
@@ -180,6 +180,21 @@ class ColumnModifier:
         natural = tile.row.magnitude * Float32(LN_2)
         last_key = DEVICE.maximum(tile.ctx.work.sequence.seqlen_k - 1, 0)
         return cls(tile, natural, last_key, AuxTensors.of(tile.ctx), RowBias.of(tile))
+
+    def pair(self, raw: F32x2, columns: Several[int], first_column: int) -> F32x2:
+        """Return the scores of two ``columns``, ``raw``, changed and times log2(e).
+
+        ``first_column`` is the first of the columns that are loaded together with these.
+        """
+        cap = self.tile.ctx.spec.variant.only_caps
+        if cap:
+            factor = score_math.cap_factor(self.tile.row.magnitude, cap)
+            if _has_packed_floats(self.tile):
+                return score_math.capped2(raw, factor, cap)
+            low, high = (score_math.capped(value, factor, cap) for value in raw)
+            return low, high
+        low, high = (self.changed(v, c, first_column) for v, c in zip(raw, columns, strict=True))
+        return self.binary(low, high)
 
     def binary(self, low: Float32, high: Float32) -> F32x2:
         """Return the scores of two columns times log2(e)."""

@@ -203,6 +203,8 @@ def test_ready_made_modifiers() -> None:
     capped = score_mods.softcap(30)
     assert capped.plan.name == "softcap_30_0"
     assert capped.plan != score_mods.softcap(31).plan
+    assert capped.plan.cap == 30.0
+    assert score_mods.chain(capped, capped).plan.cap == score_mods.alibi(SLOPES).plan.cap == 0.0
     tilted = score_mods.alibi(SLOPES)
     assert tilted.plan.aux_ranks == (1,)
     assert score_mods.alibi(SLOPES[None]).plan.aux_ranks == (2,)

@@ -39,6 +39,7 @@ class Problem:
         window: keys to the left of a query that it sees besides its own, or None for all.
         page: tokens of a page of k and v, or 0 where they are one tensor.
         packed: sequences lie one after the other, without a batch dimension.
+        softcap: scores are capped by it; 0 is off.
     """
 
     group: str
@@ -54,6 +55,7 @@ class Problem:
     window: int | None = None
     page: int = 0
     packed: bool = False
+    softcap: float = 0.0
 
     @property
     def name(self) -> str:
@@ -102,12 +104,16 @@ class Problem:
             options["window_size"] = (self.window, 0)
         if self.page:
             options["page_size"] = self.page
+        if self.softcap:
+            options["softcap"] = self.softcap
         if self.packed:
             options["ragged_q"] = options["ragged_k"] = True
         return options
 
 
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256))
+CAP: Final = 50.0
+"""That of Gemma 2."""
 LENGTHS: Final = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 
 
@@ -128,6 +134,8 @@ def _problems() -> Iterator[Problem]:
         yield _square("fp8", (128, 128), length, causal=causal, dtype="fp8")
     for dims, length in product(((64, 64), (128, 128)), (4096, 16384)):
         yield _square("window", dims, length, causal=True, window=1023)
+    for dims, length in product(((128, 128), (256, 256)), (4096, 16384)):
+        yield _square("softcap", dims, length, causal=True, softcap=CAP)
     for length in (1024, 4096):
         yield _square("packed", (128, 128), length, causal=True, packed=True)
     steps = [

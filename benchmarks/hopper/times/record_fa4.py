@@ -65,6 +65,8 @@ def ask(problem: Problem, tensors: Tensors, **more: Any) -> None:
     options: dict[str, Any] = {"causal": p.causal, "out": t["out"], **more}
     if p.window is not None:
         options |= {"causal": False, "window_size_left": p.window, "window_size_right": 0}
+    if p.softcap:
+        options["softcap"] = p.softcap
     if p.page:
         options |= {"page_table": t["table"], "seqused_k": t["lengths"]}
     if p.packed:

@@ -16,6 +16,7 @@ TITLES: Final = {
     "gqa": "Eight heads of keys for 32 of queries",
     "fp8": "e4m3 operands, bf16 output",
     "window": "A causal window of 1,024 keys",
+    "softcap": "Scores capped at 50 (`softcap`), causal",
     "packed": "Packed sequences (`cu_seqlens`), causal",
     "decode": "One query per sequence over a dense cache",
     "paged": "One query per sequence over a paged cache",

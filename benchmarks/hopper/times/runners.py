@@ -43,6 +43,8 @@ def ours(problem: Problem, tensors: Tensors) -> Call:
     options: dict[str, Any] = {"causal": p.causal, "out": t["out"], "unchecked": True}
     if p.window is not None:
         options["window_size"] = (p.window, 0)
+    if p.softcap:
+        options["softcap"] = p.softcap
     if p.page:
         options |= {"page_table": t["table"], "seqused_k": t["lengths"]}
     if p.packed:
@@ -56,6 +58,8 @@ def _sdpa(backend: SDPBackend, problem: Problem, tensors: Tensors) -> Call:
     """``scaled_dot_product_attention`` by one backend, on the same memory."""
     if problem.dtype != "bf16" or problem.window is not None or problem.page or problem.packed:
         raise NotOffered("scaled_dot_product_attention has no fp8, window, pages or packed rows")
+    if problem.softcap:
+        raise NotOffered("scaled_dot_product_attention has no softcap")
     if problem.causal and problem.seqlen_q != problem.seqlen_k:
         raise NotOffered("its causal mask is aligned to the top left")
     q, k, v = (tensors[name].transpose(1, 2) for name in ("q", "k", "v"))

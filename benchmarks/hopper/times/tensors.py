@@ -111,6 +111,8 @@ def error(problem: Problem, tensors: Tensors) -> float:
     for first in sorted({0, max(0, p.seqlen_q - ROWS)}):
         rows = torch.arange(first, min(first + ROWS, p.seqlen_q), device=q.device)
         scores = q[rows].double().transpose(0, 1) @ keys.transpose(1, 2) / math.sqrt(p.head_dim)
+        if p.softcap:
+            scores = p.softcap * (scores / p.softcap).tanh()
         scores = scores.masked_fill(~visible(p, rows), -math.inf)
         expected = (scores.softmax(-1) @ values).transpose(0, 1)
         difference = (out[rows].double() - expected).norm() / expected.norm()

@@ -7,8 +7,9 @@
 import cutlass
 from cutlass import Float32, Int32, cute
 
-from ...plan.facts.numbers import LOG2_E
-from .arith import absolute, exp2_hardware, reciprocal
+from ...plan.facts.numbers import BRIEF_CAP, LOG2_E
+from .arith import F32x2, absolute, add2, exp2_hardware, fma2, mul2, reciprocal
+from .exp2 import exp2_pair_hardware
 
 _SMALL = 0.6
 """Up to here a polynomial is used: the quotient below loses digits where tanh is near 0."""
@@ -23,8 +24,38 @@ _SERIES = (
 
 
 def softcap(score: Float32, cap: float) -> Float32:
-    """Return ``cap * tanh(score / cap)``."""
-    return tanh(score * Float32(1.0 / cap)) * Float32(cap)
+    """Return ``cap * tanh(score / cap)``, off by less than 5e-5 up to ``BRIEF_CAP``.
+
+    There it is ``cap - 2 cap / (1 + e**(2 score / cap))``, whose digits near 0 are lost: a softmax
+    asks how far a score is off, not by which share of it. A larger cap needs these digits.
+    """
+    if cap > BRIEF_CAP:
+        return tanh(score * Float32(1.0 / cap)) * Float32(cap)
+    grown = exp2_hardware(score * Float32(2.0 * LOG2_E / cap))
+    return fma(reciprocal(grown + Float32(1.0)), Float32(-2.0 * cap), Float32(cap))
+
+
+def capped(score: Float32, factor: Float32, cap: float) -> Float32:
+    """Return the :func:`softcap` of a raw score times log2(e); ``factor``: :func:`cap_factor`."""
+    grown = exp2_hardware(score * factor)
+    binary = cap * LOG2_E
+    return fma(reciprocal(grown + Float32(1.0)), Float32(-2.0 * binary), Float32(binary))
+
+
+def capped2(scores: F32x2, factor: Float32, cap: float) -> F32x2:
+    """Return :func:`capped` of two scores at once."""
+    one, binary = Float32(1.0), Float32(cap * LOG2_E)
+    low, high = add2(exp2_pair_hardware(mul2(scores, (factor, factor))), (one, one))
+    shares, twice = (reciprocal(low), reciprocal(high)), Float32(-2.0 * cap * LOG2_E)
+    return fma2(shares, (twice, twice), (binary, binary))
+
+
+def cap_factor(magnitude: Float32, cap: float) -> Float32:
+    """Return what brings a raw score to ``2 log2(e) score / cap``.
+
+    ``magnitude`` brings it to natural units times log2(e).
+    """
+    return magnitude * Float32(2.0 / cap)
 
 
 def tanh(x: Float32) -> Float32:

@@ -33,6 +33,10 @@ class Costs(NamedTuple):
         """Return what ``count`` keys take."""
         return self.per_keys * count // COUNTED_KEYS
 
+    def with_dear_keys(self, times: int) -> Costs:
+        """Return the costs where keys take so many ``times`` as long."""
+        return self._replace(per_keys=times * self.per_keys)
+
     def query_tile(self, keys: int) -> int:
         """Return what a query tile of ``keys`` keys takes, but for what comes once."""
         return self.tile + self.keys(keys)
@@ -65,6 +69,12 @@ class PredictedRow(NamedTuple):
     causal: bool = False
     most_keys: int = 0
 
+    def with_dear_keys(self, times: int) -> PredictedRow:
+        """Return the row where keys take so many ``times`` as long."""
+        dynamic = self.dynamic.with_dear_keys(times) if self.dynamic else None
+        tile, persistent = (costs.with_dear_keys(times) for costs in (self.tile, self.persistent))
+        return self._replace(tile=tile, persistent=persistent, dynamic=dynamic)
+
 
 class ChunkRow(NamedTuple):
     """Costs of causal chunks of prompts over a paged cache up to these head dims, by scheduler.
@@ -80,6 +90,11 @@ class ChunkRow(NamedTuple):
     tile: Costs
     dynamic: Costs
     empty: tuple[int, int]
+
+    def with_dear_keys(self, times: int) -> ChunkRow:
+        """Return the row where keys take so many ``times`` as long."""
+        tile, dynamic = (costs.with_dear_keys(times) for costs in (self.tile, self.dynamic))
+        return self._replace(tile=tile, dynamic=dynamic)
 
 
 class DecodingRow(NamedTuple):

@@ -50,23 +50,32 @@ SEVERAL: Final = 3
 """Query tiles of a place, by the longest sequence, from which on packed ones are handed out."""
 SEVERAL_OF_ROWS: Final = 2
 """The same where the rows of all sequences are known, so that these have as many indeed."""
+DEAREST: Final = 4
+"""How many times as much as without it a key may cost with a function of scores."""
 UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
 """Rows of kernels without a mask."""
 
 
 @dataclass(frozen=True)
 class SchedulerChoice:
-    """The decision: who takes query tiles, and what each costs; 0 where that is not predicted."""
+    """The decision: who takes query tiles, and what each costs; 0 where that is not predicted.
+
+    Of a function of scores nothing is predicted.
+    """
 
     scheduler: Scheduler
     tile_cycles: int = 0
     persistent_cycles: int = 0
     dynamic_cycles: int = 0
+    has_function: bool = False
 
     @property
     def text(self) -> str:
         """The decision in words."""
         taken = _WHO[self.scheduler]
+        if self.has_function:
+            dear = f"as well with keys that cost {DEAREST} times as much"
+            return f"{taken}: predicted for a B200 without the function of scores, and {dear}"
         if not self.tile_cycles:
             return f"{taken}: only the device knows how long each sequence is"
         told = (
@@ -119,20 +128,37 @@ def choose_blackwell_scheduler(
 ) -> SchedulerChoice | None:
     """Return who takes the query tiles of a call that leaves it open; None: a CTA for each.
 
-    Only plain kernels have predictions, and those whose only addition is a sink, which costs as
-    much whoever takes a query tile; and only launches of more query tiles than places a choice.
-    With a causal mask dynamic CTAs are one too. Of packed sequences only the longest is known here:
-    with a mask they are handed out, the longest query tiles first; over pages a sequence after the
-    other.
+    Only plain kernels have predictions, and those whose only additions are a sink, which costs as
+    much whoever takes a query tile, and a function of scores. What that costs is not known: who
+    takes query tiles has to be the same with keys as cheap as without it and ``DEAREST`` times as
+    dear.
     """
     if spec.variant.sink:
         if not _may_have_sink(spec):
             return None
         spec = replace(spec, variant=replace(spec.variant, sink=False))
+    if spec.variant.score_mod is None:
+        return _choice(spec, sizes, num_sms)
+    spec = replace(spec, variant=replace(spec.variant, score_mod=None))
+    cheap, dear = (_choice(spec, sizes, num_sms, times) for times in (1, DEAREST))
+    if cheap is None or dear is None or cheap.scheduler is not dear.scheduler:
+        return None
+    return SchedulerChoice(cheap.scheduler, has_function=True)
+
+
+def _choice(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, times: int = 1
+) -> SchedulerChoice | None:
+    """Return the choice where keys cost so many ``times`` as much as predicted.
+
+    Only launches of more query tiles than places are one. With a causal mask dynamic CTAs are one
+    too. Of packed sequences only the longest is known here: with a mask they are handed out, the
+    longest query tiles first; over pages a sequence after the other.
+    """
     if is_in_chunks(spec.variant):
-        return _choice_of_chunks(spec, sizes, num_sms)
+        return _choice_of_chunks(spec, sizes, num_sms, times)
     if is_interval(spec.variant):
-        return _choice_of_intervals(spec, sizes, num_sms)
+        return _choice_of_intervals(spec, sizes, num_sms, times)
     packed, kernel = _is_packed(spec.variant), kernel_of(spec)
     if kernel is None:
         return None
@@ -141,6 +167,7 @@ def choose_blackwell_scheduler(
         row = _row_of(spec, kernel, short) or row
     if row is None or is_empty(sizes):
         return None
+    row = row.with_dear_keys(times)
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=spec.variant.causal)
     if load.units <= load.places:
         return None
@@ -160,7 +187,7 @@ def _may_have_sink(spec: BlackwellSpec) -> bool:
 
 
 def _choice_of_intervals(
-    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, times: int
 ) -> SchedulerChoice | None:
     """Return persistent CTAs for a window, whose query tiles have about as many keys each.
 
@@ -171,6 +198,7 @@ def _choice_of_intervals(
     row = _row_of_depths(spec, kernel, PREDICTED) if kernel in ("2q", "pair") else None
     if row is None or is_empty(sizes):
         return None
+    row = row.with_dear_keys(times)
     load = IntervalLoad.of(spec, sizes, num_sms)
     if load.units <= load.places:
         return None
@@ -223,13 +251,14 @@ def _most_visited(spec: BlackwellSpec, sizes: AttentionSizes) -> int:
 
 
 def _choice_of_chunks(
-    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int, times: int
 ) -> SchedulerChoice | None:
     """Return dynamic CTAs for causal chunks over pages, where several query tiles come to a place
     and those that have rows take less than in a CTA of their own."""
     row = row_of_chunks(spec)
     if row is None or is_empty(sizes):
         return None
+    row = row.with_dear_keys(times)
     load = QueryTileLoad.of(spec.config, sizes, num_sms, causal=True)
     full = sizes.full_query_tiles(TileShape.of(spec.config))
     empty = max(load.units - full, 0)

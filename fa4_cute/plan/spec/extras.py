@@ -105,12 +105,15 @@ class ScoreMod:
         function: called while tracing as ``function(score, batch, head, q_idx, kv_idx, aux)``;
             None where only the identity matters. ``aux[...]`` are tensors, and q_idx +
             ``aux.offset`` is the query's row, counted from the first key.
+        cap: of a function that is a softcap and nothing else, its cap; 0 for any other. Scores
+            are capped two at a time, with the factors before and behind put into those of the cap.
     """
 
     name: str
     digest: str
     aux_ranks: tuple[int, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    cap: float = field(default=0.0, compare=False, repr=False)
 
     @property
     def traced(self) -> Callable[..., Any]:

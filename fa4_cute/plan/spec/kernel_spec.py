@@ -180,12 +180,16 @@ class KernelSpec(CommonSpec):
     def first_ends_early(self) -> bool:
         """Whether the first Q tile leaves out the last key tile where its rows see nothing of it.
 
-        Where the softmax is the limit it is predicted to gain nothing: with fp8 operands, whose
-        scales per token would have to be given back all the same, and up to ``SHALLOW_DEPTH``.
+        Where the softmax is the limit, with fp8 operands and up to ``SHALLOW_DEPTH``, it is
+        predicted to gain nothing in a CTA of one query tile, nor where heads that share keys leave
+        a Q tile fewer positions than half a key tile, so that it seldom has one to leave out.
+        Scales per token would have to be given back all the same.
         """
         config = self.config
+        if not (config.crosses and self.variant.ends_by_row) or self.variant.token_scales:
+            return False
         is_deep = config.qkv_dtype_size > 1 and config.qk_depth > SHALLOW_DEPTH
-        return config.crosses and is_deep and self.variant.ends_by_row
+        return is_deep or (config.correction_writes and 2 * self.tile_positions >= config.BN)
 
     @property
     def second_starts_late(self) -> bool:

@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
+from ..facts.numbers import BRIEF_CAP
 from ..masks.masks import (
     CAUSAL,
     NULL,
@@ -166,6 +167,12 @@ class Variant:
     def modifies_scores(self) -> bool:
         """Whether scores change before the softmax, so that they are scaled first."""
         return self.score_mod is not None or bool(self.bias_slots)
+
+    @property
+    def only_caps(self) -> float:
+        """The cap, where a softcap of brief arithmetic is all that changes scores; else 0."""
+        cap = self.score_mod.cap if self.score_mod is not None and not self.bias_slots else 0.0
+        return cap if cap <= BRIEF_CAP else 0.0
 
     @property
     def is_persistent(self) -> bool:

@@ -2,8 +2,8 @@
 
 And windows, where the second leaves out its hidden first one as well, and chain 1 leads.
 
-The usual cases have head dim 64, whose chains end together; here are masks, lengths and schedulers
-beside the deeper heads.
+The usual cases have head dim 64 and a CTA for each query tile, whose chains end together; here are
+masks, lengths and schedulers beside the deeper heads, and query tiles that run on beside all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.arguments import arguments
-from testing.cases import FP16, Case
+from testing.cases import FP8, FP16, Case
 from testing.runner import checked, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules
 from tests.kernel.random_cases import also
@@ -46,6 +46,8 @@ CASES = (
     apart("window ragged", 96),
     apart("union ragged", 192, head_dim_v=128),
     apart("causal page64 split", dtype=FP16),
+    apart("causal ragged dynamic", 64),
+    apart("causal ragged persistent", dtype=FP8),
 )
 MORE = (
     apart("causal ragged split"),
@@ -63,6 +65,15 @@ MORE = (
     apart("window ragged split", 192, head_dim_v=128, dtype=FP16),
     apart("causal rope ragged", 128, kv_heads=1, heads=4),
     apart("causal ragged", 96, heads=6, kv_heads=2),
+    # where the softmax is the limit, and query tiles run on
+    apart("causal ragged persistent", 64, dtype=FP16),
+    apart("union ragged dynamic", 64, heads=6, kv_heads=2),
+    apart("causal page16 dynamic", 64),
+    apart("causal ragged softcap persistent", 64),
+    apart("chunked ragged dynamic", 96, dtype=FP8),
+    apart("causal page32 dynamic", 128, dtype=FP8),
+    apart("causal ragged dynamic", 192, head_dim_v=128, dtype=FP8),
+    apart("causal ragged alibi persistent", 64, dtype=FP8),
     # a lone key tile; the last one a key longer, a key shorter; blind rows; hidden from no one
     *(square("causal", 256, keys) for keys in (100, 128, 129, 255, 256, 257, 384, 1000)),
     *(square("causal", queries, 300) for queries in (1, 128, 129, 255, 400, 700)),
@@ -75,6 +86,8 @@ WINDOWS = (
     window(127),
     window(300, features="ragged page16", lengths=RAGGED),
     window(200, features="persistent"),
+    window(127, features="ragged dynamic", head_dim=64, lengths=RAGGED),
+    window(300, features="ragged persistent", lengths=RAGGED, dtype=FP8),
     window(128, 5, "split ragged", 192, head_dim_v=128, lengths=RAGGED),
 )
 MORE_WINDOWS = (
@@ -99,6 +112,10 @@ MORE_WINDOWS = (
     window(300, features="rope ragged", lengths=RAGGED, kv_heads=1, heads=4),
     window(127, features="rope persistent", kv_heads=1, heads=4),
     window(127, heads=8, kv_heads=1),
+    window(200, 1, "ragged persistent", 64, lengths=RAGGED, dtype=FP8),
+    window(255, features="persistent sink", head_dim=64, lengths=((1100, 1100),), heads=1),
+    window(127, features="page16 dynamic", lengths=RAGGED, head_dim=64, dtype=FP8),
+    window(383, features="ragged dynamic", head_dim=192, head_dim_v=128, dtype=FP8, lengths=RAGGED),
     window(127, 3, "causal ragged", 192, head_dim_v=128, lengths=RAGGED),
 )
 

@@ -1,4 +1,7 @@
-"""What launches of windows take, and who takes their query tiles; sinks, packed prompts, chunks."""
+"""What launches of windows take, and who takes their query tiles; sinks, packed prompts, chunks.
+
+And of functions of scores, whose cost nobody knows.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,21 @@ from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
-from fa4_cute.plan.config.prediction import Costs
+from fa4_cute.plan.config.prediction import Costs, PredictedRow
+from fa4_cute.plan.launch import sm100_selection
 from fa4_cute.plan.launch.loads import IntervalLoad, is_interval, most_visited, visited_keys
+from fa4_cute.plan.launch.sm100_selection import (
+    DEAREST,
+    BlackwellSpec,
+    choose_blackwell_scheduler,
+)
 from fa4_cute.plan.masks.masks import CAUSAL, NULL, SlidingWindowMask
 from fa4_cute.plan.spec.variant import Scheduler, Variant
 from testing.kernels import BIAS, MOD, UNION
 
 WINDOW = SlidingWindowMask(127, 0)
 PROMPT = Problem("bf16", 4, 4096, 4096, 16, 16, 128, 128)
+WIDE: dict[str, Any] = {"head_dim": 256, "head_dim_v": 256}
 ROWS = {"ragged_q": True, "ragged_k": True}
 COSTS = Costs(first=1000, tile=100, per_keys=1024)
 
@@ -130,7 +140,7 @@ def test_windows_of_wide_heads_take_persistent_pairs() -> None:
         {"batch": 1, "num_q_heads": 2, "num_kv_heads": 2},
         {"num_qo": 1},
         {"pair_cta": True},
-        {"features": Features(mask=WINDOW, score_mod=MOD)},
+        {"features": Features(mask=BIAS & WINDOW)},
         {"features": Features(mask=WINDOW, sink=True), "head_dim": 256, "head_dim_v": 256},
     ],
 )
@@ -162,4 +172,38 @@ def test_packed_prompts_are_handed_out(mask: SlidingWindowMask, sink: bool) -> N
 def test_chunks_over_pages_are_handed_out(mask: SlidingWindowMask, sink: bool) -> None:
     features = {"sink": sink, "ragged_q": True, "used_k": True, "page_size": 64, **of_mask(mask)}
     found = chosen(features=features, batch=16, seqlen_q=1024, causal=mask == CAUSAL)
+    assert found.spec.variant.scheduler is Scheduler.DYNAMIC
+
+
+@pytest.mark.parametrize("changes", [{}, {"causal": True}, WIDE, {"causal": True, **WIDE}])
+def test_a_function_of_scores_has_who_is_best_without_it_whatever_its_keys_cost(
+    changes: dict[str, Any],
+) -> None:
+    found, plain = (chosen(features=f, **changes) for f in ({"score_mod": MOD}, {}))
+    assert found.spec.variant.scheduler is plain.spec.variant.scheduler is not Scheduler.TILE
+    assert found.scheduler is not None
+    assert found.scheduler.text.endswith(f"as well with keys that cost {DEAREST} times as much")
+    assert "function" not in getattr(plain.scheduler, "text", "")
+
+
+@pytest.mark.parametrize(("per_keys", "function"), [(10_500, None), (9_900, Scheduler.PERSISTENT)])
+def test_a_function_has_a_cta_for_every_query_tile_where_the_best_goes_by_its_cost(
+    monkeypatch: pytest.MonkeyPatch, per_keys: int, function: Scheduler | None
+) -> None:
+    """Persistent CTAs start once; where their keys cost more, dear ones cost too much more."""
+    row = PredictedRow("2q", 2, 128, 128, Costs(0, 3000, 10_000), Costs(3000, 0, per_keys))
+    monkeypatch.setattr(sm100_selection, "UNMASKED", (row,))
+    tile = {"scheduler": Scheduler.TILE}
+    found = []
+    for mod in (None, MOD):
+        spec = chosen(features={"score_mod": mod, **tile}).spec
+        assert isinstance(spec, BlackwellSpec)
+        found.append(choose_blackwell_scheduler(spec, PROMPT.sizes, 148))
+    assert found[0] is not None
+    assert found[0].scheduler is Scheduler.PERSISTENT
+    assert (found[1].scheduler if found[1] else None) is function
+
+
+def test_packed_functions_are_handed_out_too() -> None:
+    found = chosen(features={**ROWS, "score_mod": MOD}, causal=True)
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC

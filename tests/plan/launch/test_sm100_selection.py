@@ -86,7 +86,8 @@ def test_a_loop_without_masks_of_its_own_has_costs_of_its_own() -> None:
         (4096, False, Scheduler.PERSISTENT),
         (16384, False, Scheduler.PERSISTENT),
         (32768, False, Scheduler.PERSISTENT),
-        (4096, True, Scheduler.PERSISTENT),
+        (1024, True, Scheduler.PERSISTENT),
+        (4096, True, Scheduler.DYNAMIC),
         (8192, True, Scheduler.DYNAMIC),
     ):
         sizes = {"batch": 32768 // keys, "seqlen_q": keys, "seqlen_k": keys}

@@ -11,9 +11,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
     NULL,
-    ChunkedMask,
     DenseBiasMask,
-    Mask,
     SlidingWindowMask,
 )
 from fa4_cute.plan.spec.extras import ScoreMod
@@ -33,49 +31,6 @@ def test_names_are_unique_identifiers() -> None:
     names = {spec.name for spec in specs}
     assert len(names) == len(specs)
     assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "variant", "options", "expected"),
-    [
-        (DType.BF16, Variant(CAUSAL), {}, True),
-        (DType.FP16, Variant(ChunkedMask(70)), {}, True),
-        (DType.BF16, Variant(CAUSAL & SlidingWindowMask(9, None)), {"num_qo": 2}, True),
-        (DType.BF16, Variant(SlidingWindowMask(9, None)), {}, False),
-        (DType.BF16, Variant(), {}, False),
-        (DType.FP8_E4M3, Variant(CAUSAL), {}, False),
-        (DType.BF16, Variant(CAUSAL), {"num_qo": 1}, False),
-        (DType.BF16, Variant(CAUSAL), {"pair_cta": True}, False),
-    ],
-)
-def test_chains_end_apart_where_p_crosses_and_the_last_visible_key_depends_on_the_row(
-    dtype: DType, variant: Variant, options: dict[str, Any], expected: bool
-) -> None:
-    spec = KernelSpec.for_attention(dtype, 128, variant=variant, **options)
-    assert spec.first_ends_early == spec.issue_order.ends_apart == expected
-
-
-@pytest.mark.parametrize(
-    ("dtype", "mask", "expected"),
-    [
-        (DType.BF16, SlidingWindowMask(9, 0), True),
-        (DType.BF16, CAUSAL & SlidingWindowMask(9, None), True),
-        (DType.BF16, SlidingWindowMask(9, None), False),
-        (DType.BF16, CAUSAL, False),
-        (DType.BF16, ChunkedMask(70), False),
-        (DType.FP8_E4M3, SlidingWindowMask(9, 0), False),
-    ],
-)
-def test_the_second_chain_leads_in_windows_whose_chains_end_apart(
-    dtype: DType, mask: Mask, expected: bool
-) -> None:
-    spec = KernelSpec.for_attention(dtype, 128, variant=Variant(mask))
-    assert spec.second_starts_late == spec.issue_order.starts_apart == expected
-
-
-def test_chains_end_together_where_the_softmax_is_the_limit() -> None:
-    assert not KernelSpec.for_attention(DType.BF16, 64, causal=True).first_ends_early
-    assert KernelSpec.for_attention(DType.BF16, 96, causal=True).first_ends_early
 
 
 @pytest.mark.parametrize(("group", "rows"), [(1, 1), (2, 2), (8, 8), (128, 128), (3, 1), (256, 1)])
