@@ -27,6 +27,9 @@ from .register_tuning import (
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
+TIGHT_RING: Final = 4
+"""Slots of K and V up to which a chain that leads, and so reads out of order, leaves two load warps
+no room: a parity could stand for two rounds (``tests/plan/memory/test_load_warps.py``)."""
 HOLDING_DEPTH: Final = 64
 """Head dims of 16-bit operands up to which the address of shared memory is held."""
 
@@ -195,9 +198,12 @@ class KernelSpec(CommonSpec):
     def second_starts_late(self) -> bool:
         """Whether the second Q tile leaves out the first key tile where its rows see nothing of it.
 
-        It does so only together with the first Q tile, which leaves out the last.
+        It does so only together with the first Q tile, which leaves out the last, and not where V
+        has a load warp of its own beside a tight ring.
         """
-        return self.first_ends_early and self.variant.starts_by_row
+        config = self.config
+        is_tight = config.loads_values_apart and config.num_kv_stages <= TIGHT_RING
+        return self.first_ends_early and self.variant.starts_by_row and not is_tight
 
     @property
     def holds_base(self) -> bool:

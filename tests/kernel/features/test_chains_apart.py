@@ -48,6 +48,9 @@ CASES = (
     apart("causal page64 split", dtype=FP16),
     apart("causal ragged dynamic", 64),
     apart("causal ragged persistent", dtype=FP8),
+    # Two load warps and a ring of three slots: no chain leads.
+    apart("window page16 ragged softcap dynamic", 192, head_dim_v=128, heads=4, kv_heads=4,
+          window=(127, 0), lengths=((257, 300), (600, 900), (257, 900))),
 )
 MORE = (
     apart("causal ragged split"),

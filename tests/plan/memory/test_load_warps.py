@@ -16,6 +16,7 @@ from fa4_cute.plan.barriers.answers import MAX_WARPS
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import SlidingWindowMask
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
@@ -53,12 +54,15 @@ def filled(spec: KernelSpec | Depth512Spec, works: Sequence[int]) -> Iterator[st
             yield from [KEYS, VALUES] * num_tiles
 
 
-def is_ahead(order: Sequence[str], slots: int) -> bool:
-    """Whether a warp may meet a barrier whose parity stands for two rounds."""
+def is_ahead(order: Sequence[str], slots: int, out_of_order: int = 0) -> bool:
+    """Whether a warp may meet a barrier whose parity stands for two rounds.
+
+    What was read may be so many positions ahead of what was not.
+    """
     last = dict.fromkeys((KEYS, VALUES), -1)
     # At the end the warp of V waits for every slot.
     for position, warp in enumerate([*order, *[VALUES] * slots]):
-        read = last[warp] - slots  # and all before it
+        read = last[warp] - slots - out_of_order  # and all before it
         if position - 2 * slots > max(read, -1):
             return True
         last[warp] = position
@@ -69,6 +73,30 @@ def rings(spec: KernelSpec | Depth512Spec) -> int | None:
     """Slots of the ring that K and V share; None: each has a ring of its own."""
     fused = isinstance(spec, Depth512Spec) or spec.config.use_fused_kv
     return spec.config.num_kv_stages if fused else None
+
+
+LEADING = 2
+"""Positions by which a chain that leads reads ahead of the other one: a K and a V."""
+
+
+@pytest.mark.parametrize("page", SMALL)
+@pytest.mark.parametrize("dtype", [BF16, FP8])
+@pytest.mark.parametrize("dims", [(64, 64), (96, 96), (128, 128), (192, 128)])
+def test_no_load_warp_is_a_round_ahead_where_a_chain_leads(
+    dims: tuple[int, int], dtype: DType, page: int
+) -> None:
+    """With 192/128 in 16 bits, three slots, V's warp filled a slot that K's warp was about to."""
+    variant = Variant(
+        SlidingWindowMask(127, 0), used_k=True, page_size=page, scheduler=Scheduler.DYNAMIC
+    )
+    spec = KernelSpec.for_attention(dtype, dims[0], head_dim_v=dims[1], variant=variant)
+    slots = rings(spec)
+    if not spec.loads_values_apart or slots is None:
+        return
+    behind = LEADING if spec.second_starts_late else 0
+    assert not any(is_ahead(list(filled(spec, works)), slots, behind) for works in WORKS)
+    would = any(is_ahead(list(filled(spec, works)), slots, LEADING) for works in WORKS)
+    assert spec.second_starts_late != would
 
 
 @pytest.mark.parametrize("spec", PLANS, ids=lambda spec: spec.name)
