@@ -188,10 +188,10 @@ class ColumnModifier:
         """
         cap = self.tile.ctx.spec.variant.only_caps
         if cap:
-            factor = score_math.cap_factor(self.tile.row.magnitude, cap)
+            factor, limit = score_math.cap_factor(self.tile.row.magnitude, cap), cap * LOG2_E
             if _has_packed_floats(self.tile):
-                return score_math.capped2(raw, factor, cap)
-            low, high = (score_math.capped(value, factor, cap) for value in raw)
+                return score_math.capped2(raw, factor, limit)
+            low, high = (score_math.capped(value, factor, limit) for value in raw)
             return low, high
         low, high = (self.changed(v, c, first_column) for v, c in zip(raw, columns, strict=True))
         return self.binary(low, high)

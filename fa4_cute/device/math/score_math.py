@@ -31,23 +31,23 @@ def softcap(score: Float32, cap: float) -> Float32:
     """
     if cap > BRIEF_CAP:
         return tanh(score * Float32(1.0 / cap)) * Float32(cap)
-    grown = exp2_hardware(score * Float32(2.0 * LOG2_E / cap))
-    return fma(reciprocal(grown + Float32(1.0)), Float32(-2.0 * cap), Float32(cap))
+    return capped(score, Float32(2.0 * LOG2_E / cap), cap)
 
 
-def capped(score: Float32, factor: Float32, cap: float) -> Float32:
-    """Return the :func:`softcap` of a raw score times log2(e); ``factor``: :func:`cap_factor`."""
+def capped(score: Float32, factor: Float32, limit: float) -> Float32:
+    """Return ``limit - 2 limit / (1 + 2**(factor * score))``.
+
+    Of a raw score with :func:`cap_factor` it is the :func:`softcap` in units of ``limit``.
+    """
     grown = exp2_hardware(score * factor)
-    binary = cap * LOG2_E
-    return fma(reciprocal(grown + Float32(1.0)), Float32(-2.0 * binary), Float32(binary))
+    return fma(reciprocal(grown + Float32(1.0)), Float32(-2.0 * limit), Float32(limit))
 
 
-def capped2(scores: F32x2, factor: Float32, cap: float) -> F32x2:
+def capped2(scores: F32x2, factor: Float32, limit: float) -> F32x2:
     """Return :func:`capped` of two scores at once."""
-    one, binary = Float32(1.0), Float32(cap * LOG2_E)
+    one, most, twice = Float32(1.0), Float32(limit), Float32(-2.0 * limit)
     low, high = add2(exp2_pair_hardware(mul2(scores, (factor, factor))), (one, one))
-    shares, twice = (reciprocal(low), reciprocal(high)), Float32(-2.0 * cap * LOG2_E)
-    return fma2(shares, (twice, twice), (binary, binary))
+    return fma2((reciprocal(low), reciprocal(high)), (twice, twice), (most, most))
 
 
 def cap_factor(magnitude: Float32, cap: float) -> Float32:

@@ -80,19 +80,21 @@ LEADING = 2
 
 
 @pytest.mark.parametrize("page", SMALL)
-@pytest.mark.parametrize("dtype", [BF16, FP8])
-@pytest.mark.parametrize("dims", [(64, 64), (96, 96), (128, 128), (192, 128)])
+@pytest.mark.parametrize("dims", [(96, 96), (128, 128), (192, 128)])
 def test_no_load_warp_is_a_round_ahead_where_a_chain_leads(
-    dims: tuple[int, int], dtype: DType, page: int
+    dims: tuple[int, int], page: int
 ) -> None:
-    """With 192/128 in 16 bits, three slots, V's warp filled a slot that K's warp was about to."""
+    """With 192/128, three slots, V's warp filled a slot that K's warp was about to.
+
+    These kernels have one ring; those with fp8 operands, and of head dim 64, one each for K and V.
+    """
     variant = Variant(
         SlidingWindowMask(127, 0), used_k=True, page_size=page, scheduler=Scheduler.DYNAMIC
     )
-    spec = KernelSpec.for_attention(dtype, dims[0], head_dim_v=dims[1], variant=variant)
+    spec = KernelSpec.for_attention(BF16, dims[0], head_dim_v=dims[1], variant=variant)
     slots = rings(spec)
-    if not spec.loads_values_apart or slots is None:
-        return
+    assert spec.loads_values_apart
+    assert slots is not None
     behind = LEADING if spec.second_starts_late else 0
     assert not any(is_ahead(list(filled(spec, works)), slots, behind) for works in WORKS)
     would = any(is_ahead(list(filled(spec, works)), slots, LEADING) for works in WORKS)

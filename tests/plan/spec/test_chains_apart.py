@@ -12,6 +12,8 @@ from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
 
 DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
+
+
 @pytest.mark.parametrize(
     ("dtype", "variant", "options", "expected"),
     [
@@ -34,9 +36,6 @@ def test_chains_end_apart_where_p_crosses_and_the_last_visible_key_depends_on_th
     assert spec.first_ends_early == spec.issue_order.ends_apart == expected
 
 
-ONE_SIDED = (SlidingWindowMask(9, None),)
-
-
 @pytest.mark.parametrize(
     ("dtype", "mask", "expected"),
     [
@@ -54,7 +53,8 @@ def test_the_second_chain_leads_in_windows_whose_chains_end_apart(
     spec = KernelSpec.for_attention(dtype, 128, variant=Variant(mask))
     assert spec.second_starts_late == spec.issue_order.starts_apart == expected
     spec = KernelSpec.for_attention(dtype, 128, variant=Variant(mask, scheduler=Scheduler.DYNAMIC))
-    assert spec.second_starts_late == (mask not in (CAUSAL, ChunkedMask(70), *ONE_SIDED))
+    others = (CAUSAL, ChunkedMask(70), SlidingWindowMask(9, None))
+    assert spec.second_starts_late == (mask not in others)
 
 
 @pytest.mark.parametrize(("group", "expected"), [(1, True), (2, True), (4, False), (8, False)])
