@@ -117,9 +117,10 @@ def bias(tensor: Any) -> AttentionMask:
     """Return the mask that adds ``tensor`` to the scaled scores; minus infinity hides a key.
 
     Args:
-        tensor: (batch, num_q_heads, seqlen_q, seqlen_k), float32 (other float types are copied);
-            a dimension of 1, other than the last, is broadcast. In ragged batches, queries and
-            keys count from the start of their sequence.
+        tensor: (batch, num_q_heads, seqlen_q, seqlen_k), float32, bfloat16 or float16 (other float
+            types are copied); a dimension of 1, other than the last, is broadcast. In ragged
+            batches, queries and keys count from the start of their sequence. It is read fastest
+            where every row starts at a multiple of 16 bytes and is a multiple of them long.
 
     Raises:
         TypeError: ``tensor`` is not a tensor.
@@ -157,7 +158,7 @@ def dense(visible: Any) -> AttentionMask:
         )
     while visible.dim() < 4:
         visible = visible.unsqueeze(0)
-    return bias(torch.where(visible, 0.0, _HIDDEN).float())
+    return bias(torch.where(visible, 0.0, _HIDDEN).to(torch.bfloat16))
 
 
 def as_mask(value: Any) -> AttentionMask:
@@ -244,6 +245,14 @@ def _address(tensor: Any) -> int | None:
         return int(tensor.data_ptr())
     except RuntimeError:  # of a transform of torch.func, or of FakeTensorMode
         return None
+
+
+def with_biases(mask: Mask, biases: Sequence[DenseBiasMask]) -> Mask:
+    """Return ``mask`` with that of ``biases`` in the place of each of the same slot."""
+    if isinstance(mask, AndMask | OrMask):
+        first, second = (with_biases(part, biases) for part in (mask.first, mask.second))
+        return replace(mask, first=first, second=second)
+    return biases[mask.slot] if isinstance(mask, DenseBiasMask) else mask
 
 
 def _renumbered(mask: Mask, lengths: Mapping[int, int], biases: Mapping[int, int]) -> Mask:

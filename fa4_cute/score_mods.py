@@ -96,6 +96,7 @@ class Step:
 
 SOFTCAP: Final = "softcap"
 """A softcap's digest is this word and the cap."""
+ALIBI: Final = "alibi"
 _KNOWN: Final[dict[str, Step]] = {}
 """Functions of this process by digest, without tensors: what a traced or loaded graph finds."""
 
@@ -118,8 +119,9 @@ class ScoreModifier:
         digests = " ".join(step.digest for step in self.steps)
         digest = hashlib.sha256(digests.encode()).hexdigest()[:DIGEST_CHARACTERS]
         name = "_".join(step.name for step in self.steps)
-        (cap,) = self.steps[0].constants if [s.kind for s in self.steps] == [SOFTCAP] else (0.0,)
-        return ScoreMod(name, digest, ranks, self._apply, cap)
+        kinds = [step.kind for step in self.steps]
+        (cap,) = self.steps[0].constants if kinds == [SOFTCAP] else (0.0,)
+        return ScoreMod(name, digest, ranks, self._apply, cap, kinds == [ALIBI])
 
     def _apply(self, score: Any, *where: Any) -> Any:
         """Trace all steps; ``where`` is (batch, head, q_idx, kv_idx, aux)."""
@@ -176,7 +178,7 @@ def alibi(slopes: Any) -> ScoreModifier:
             f"num_q_heads)"
         )
 
-    step = Step("alibi", "alibi", f"alibi{rank}", _Alibi(rank), (slopes,), counts_rows=True)
+    step = Step(ALIBI, ALIBI, f"{ALIBI}{rank}", _Alibi(rank), (slopes,), counts_rows=True)
     return ScoreModifier((step,))
 
 

@@ -156,10 +156,11 @@ class Builder:
         return max(q for q, _ in self.case.sequences), max(k for _, k in self.case.sequences)
 
     def bias(self) -> torch.Tensor:
-        """A bias with gaps; only its first query dimension is one for all."""
+        """A bias with gaps; its element type goes by the longest sequences."""
         queries, keys = self.longest
         made = self.normal(len(self.case.lengths), self.case.heads, queries, keys)
-        return made.masked_fill(made < -2, -math.inf)
+        stored = (torch.float32, BF16, FP16)[(queries + keys) % 3]
+        return made.masked_fill(made < -2, -math.inf).to(stored)
 
 
 def split_off(

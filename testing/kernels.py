@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+import torch
+
+from fa4_cute import score_mods
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.masks.masks import (
@@ -45,6 +48,10 @@ def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: An
 
 
 MOD: Final = ScoreMod("relative", "kernel list", (1, 2), relative)
+ALIBI: Final = score_mods.alibi(torch.ones(2)).plan
+CAP: Final = score_mods.softcap(30.0).plan
+HALVES: Final = DenseBiasMask(0, DType.BF16, at_once=16)
+FLOATS: Final = DenseBiasMask(0, at_once=8)
 
 
 def two_q(

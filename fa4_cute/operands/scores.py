@@ -2,27 +2,19 @@
 
 Scores stay raw, and the softmax scale enters with the exponential, unless something is added to
 them: a score modifier or a bias. Then they are scaled first, in natural units, changed, and
-brought to powers of two, and ``row.scale`` is 1.
+brought to powers of two, and ``row.scale`` is 1. ALiBi alone is added to raw scores (``slopes``).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 
-from cutlass import Float32, Int32, Int64
+from cutlass import Float32, Int32
 
 from ..device.math import score_math
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import F32x2, max2, opaque, saturating_mul, saturating_mul2
-from ..device.math.mask import (
-    Span,
-    mask_columns,
-    mask_spans,
-    visibility_word,
-    where_visible,
-)
+from ..device.math.arith import F32x2, fma, fma2, opaque, saturating_mul, saturating_mul2
+from ..device.math.mask import mask_columns, mask_spans
 from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import keep_in_front, warp_barrier
@@ -30,12 +22,13 @@ from ..plan.compute.column_plan import ColumnPlan
 from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.facts.wgmma import Columns
-from ..plan.masks.key_tiles import WORD_COLUMNS
-from ..plan.masks.masks import Interval, Term, is_zero
+from ..plan.masks.masks import is_zero
 from ..work.context import AttentionContext
 from ..work.row import LaneRow, ThreadRow
 from ..work.sequence import Sequence
 from ..work.visibility import RowView
+from .biases import RowBias, spans_of
+from .slopes import sloped
 from .token_scales import TileScales, scaled
 
 
@@ -53,6 +46,8 @@ class TileView:
         first_key: key of the thread's first column.
         scales: scales of the tile's keys and of the row, or None.
         view: visible columns; without those of the warp where visibility is decided with biases.
+        tile_key: key of column 0, the same in all threads of the warp.
+        biases: what is added to its scores.
         whole_in: address of Tensor Memory where the warp is known to see all columns, so that
             nothing is masked; else None.
     """
@@ -62,6 +57,8 @@ class TileView:
     first_key: Int32
     scales: TileScales | None
     view: RowView
+    tile_key: Int32
+    biases: RowBias
     whole_in: Int32 | None = None
 
     def seen_whole(self, tmem: Int32) -> "TileView":
@@ -87,7 +84,8 @@ class TileView:
             own = opaque(row.position + sequence.offset)
             view = RowView.of_row_alone(ctx.spec, sequence, own)
         own_key = first_key if is_zero(first_column) else first_key + first_column
-        return cls(ctx, row, own_key, scales, view.relative_to(own_key, first_key))
+        seen = view.relative_to(own_key, first_key)
+        return cls(ctx, row, own_key, scales, seen, first_key, RowBias(ctx, row, own_key, seen))
 
 
 def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
@@ -113,7 +111,7 @@ def visible_rows(
     if len(warp) == 1 and own[0][0].start is None:
         stops, packed = [row[0].stop for row in own], _has_packed_floats(tiles[0])
         return mask_columns(changed, columns, stops, warp[0].stop, packed=packed)
-    spans, of_warp = [_spans(row) for row in own], _spans(warp)
+    spans, of_warp = [spans_of(row) for row in own], spans_of(warp)
     return mask_spans(changed, columns, spans, of_warp)
 
 
@@ -122,14 +120,13 @@ def _has_packed_floats(tile: TileView) -> bool:
     return tile.ctx.spec.arch != SM90A
 
 
-def _spans(intervals: Iterable[Interval]) -> list[Span]:
-    return [(i.start, i.stop) for i in intervals]
-
-
 def _changed(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
     """Return the scores with everything but the mask: scales per token, modifier, biases."""
     if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
         values = scaled(values, columns, tile.scales)
+    if tile.ctx.spec.adds_slopes:
+        keys = tile.first_key, tile.tile_key
+        return sloped(tile.ctx, tile.row, values, columns, keys)
     if tile.ctx.spec.variant.modifies_scores:
         values = modified(values, columns, tile)
     return values
@@ -172,29 +169,39 @@ class ColumnModifier:
     natural: Float32
     last_key: Int32
     aux: "AuxTensors"
-    bias: "RowBias"
+    bias: RowBias
 
     @classmethod
     def of(cls, tile: TileView) -> "ColumnModifier":
         """Return the modifier of the tile's columns."""
         natural = tile.row.magnitude * Float32(LN_2)
         last_key = DEVICE.maximum(tile.ctx.work.sequence.seqlen_k - 1, 0)
-        return cls(tile, natural, last_key, AuxTensors.of(tile.ctx), RowBias.of(tile))
+        return cls(tile, natural, last_key, AuxTensors.of(tile.ctx), tile.biases)
 
     def pair(self, raw: F32x2, columns: Several[int], first_column: int) -> F32x2:
         """Return the scores of two ``columns``, ``raw``, changed and times log2(e).
 
         ``first_column`` is the first of the columns that are loaded together with these.
         """
-        cap = self.tile.ctx.spec.variant.only_caps
+        cap = self.tile.ctx.spec.variant.changes.only_cap
         if cap:
             factor, limit = score_math.cap_factor(self.tile.row.magnitude, cap), cap * LOG2_E
             if _has_packed_floats(self.tile):
                 return score_math.capped2(raw, factor, limit)
             low, high = (score_math.capped(value, factor, limit) for value in raw)
             return low, high
+        if self.tile.ctx.spec.variant.changes.only_biases:
+            return self.binary(*self.added(raw, columns))
         low, high = (self.changed(v, c, first_column) for v, c in zip(raw, columns, strict=True))
         return self.binary(low, high)
+
+    def added(self, raw: F32x2, columns: Several[int]) -> F32x2:
+        """Return the scores of two columns with their biases, in natural units."""
+        (term,) = self.tile.ctx.spec.variant.terms
+        low, high = (self.bias.sum_of(term, column) for column in columns)
+        if _has_packed_floats(self.tile):
+            return fma2(raw, (self.natural, self.natural), (low, high))
+        return fma(raw[0], self.natural, low), fma(raw[1], self.natural, high)
 
     def binary(self, low: Float32, high: Float32) -> F32x2:
         """Return the scores of two columns times log2(e)."""
@@ -245,54 +252,6 @@ class AuxTensors:
     def __getitem__(self, which: slice) -> tuple[gmem.AuxTensor, ...]:
         """Return some of the tensors."""
         return self.tensors[which]
-
-
-class RowBias:
-    """The biases of the thread's row in one tile."""
-
-    def __init__(self, tile: TileView, addresses: dict[int, Int64]) -> None:
-        """Take the tile and, per slot, the address of its first column's bias."""
-        self.tile = tile
-        self.addresses = addresses
-        self.num_keys = tile.ctx.work.sequence.seqlen_k - tile.first_key
-        self.words: list[Int32] = []
-
-    @classmethod
-    def of(cls, tile: TileView) -> "RowBias":
-        """Return the biases that the thread's query adds."""
-        ctx, row = tile.ctx, tile.row
-        found = {}
-        for bias in ctx.args.extras.biases:
-            tensor = gmem.AuxTensor(bias.address, bias.strides)
-            first = tensor.address_of((ctx.work.batch, row.head, row.query))
-            found[bias.slot] = gmem.word_address(first, tile.first_key)
-        return cls(tile, found)
-
-    def added_to(self, score: Float32, column: int, first_column: int) -> Float32:
-        """Return ``score`` of ``column`` with its bias; of columns from ``first_column`` on.
-
-        A union of terms adds the largest sum of biases among the terms that show the key. What
-        none shows becomes minus infinity: a score after the last key may be NaN.
-        """
-        terms = self.tile.ctx.spec.variant.terms
-        if len(terms) == 1:
-            return score + self.sum_of(terms[0], column)
-        bit = (column - first_column) % WORD_COLUMNS
-        if bit == 0:
-            self.words = [visibility_word(span, column) for span in _spans(self.tile.view.own)]
-        best = None
-        for word, term in zip(self.words, terms, strict=True):
-            added = where_visible(word, bit, self.sum_of(term, column))
-            best = added if best is None else max2(best, added)
-        return where_visible(reduce(or_, self.words), bit, score + best)
-
-    def sum_of(self, term: Term, column: int) -> Float32:
-        """Return the sum of the biases of ``term`` in ``column``; past the last key it is 0."""
-        found = [
-            gmem.load_f32_below(self.addresses[slot], column, self.num_keys)
-            for slot in term.bias_slots
-        ]
-        return sum(found[1:], start=found[0]) if found else Float32(0.0)
 
 
 def scores_at_once(

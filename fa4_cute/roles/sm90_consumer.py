@@ -12,6 +12,7 @@ Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and `
 product that read a slot is over.
 """
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
@@ -79,19 +80,46 @@ def tile_scales(ctx: SM90Context, row: SM90Row, state: RingState) -> TileScales 
     return TileScales(keys, query_scale_address(ctx, row))
 
 
-def visible_scores(
-    ctx: SM90Context, rows: Rows, scores: list[Float32], tile: Int32, state: RingState
-) -> list[list[Float32]]:
-    """Return S of the ``tile``-th visited key tile by rows, modified, -inf where a row is blind.
+def views_of(ctx: SM90Context, rows: Rows, tile: Int32, state: RingState) -> list[TileView]:
+    """Return the ``tile``-th visited key tile as each of the rows sees it.
 
-    K of the tile was in the slot of ``state``.
+    K of the tile is, or was, in the slot of ``state``.
     """
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
-    views = [
+    return [
         TileView.of(ctx, row, first_key, tile_scales(ctx, row, state), first_column)
         for row in rows
     ]
-    return visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
+
+
+def seen_scores(
+    ctx: SM90Context,
+    rows: Rows,
+    started: tuple[list[Float32], int],
+    tile: Int32,
+    state: RingState,
+    say_that_q_is_read: Callable[[], None],
+) -> list[list[Float32]]:
+    """Wait for S of the ``tile``-th visited key tile; return it by rows, modified and masked.
+
+    Biases that leave registers for it are asked of memory before the wait.
+
+    Args:
+        ctx, rows: the consumer's.
+        started: S, under way, and how many later products may be.
+        tile, state: the key tile, and the slot of its K, which is freed.
+        say_that_q_is_read: called once S is there.
+    """
+    views = views_of(ctx, rows, tile, state) if ctx.spec.starts_biases else []
+    for view in views:
+        view.biases.start(ctx.spec.score_columns)
+    scores = wgmma.wait(*started)
+    say_that_q_is_read()
+    free_keys(ctx, state, scores_are_scaled=False)
+    views = views or views_of(ctx, rows, tile, state)
+    seen = visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
+    free_keys(ctx, state, scores_are_scaled=True)
+    return seen
 
 
 def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]) -> None:
@@ -187,11 +215,10 @@ def consume_tiles(
     ctx.mbars.query(consumer).wait(ctx.query_step)
     negate_query(ctx, query, consumer)
     keys.consumer_wait(k)
-    scores = wgmma.wait(start_scores(ctx, query, k), 0)
-    say_read(ctx, consumer, num_tiles == 1)
-    free_keys(ctx, k, scores_are_scaled=False)
-    seen = visible_scores(ctx, rows, scores, Int32(0), k)
-    free_keys(ctx, k, scores_are_scaled=True)
+    started = start_scores(ctx, query, k), 0
+    seen = seen_scores(
+        ctx, rows, started, Int32(0), k, lambda: say_read(ctx, consumer, num_tiles == 1)
+    )
     use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
     exponentiate(ctx, running, seen)
     for tile in cutlass.range(1, num_tiles, unroll=1):
@@ -201,11 +228,10 @@ def consume_tiles(
         wait_for_turn(ctx, consumer)
         scores, product = start_products(ctx, query, running, k, v)
         give_turn(ctx, consumer)
-        scores = wgmma.wait(scores, min(len(product), 1))
-        say_read(ctx, consumer, tile + 1 == num_tiles)
-        free_keys(ctx, k, scores_are_scaled=False)
-        seen = visible_scores(ctx, rows, scores, tile, k)
-        free_keys(ctx, k, scores_are_scaled=True)
+        seen = seen_scores(
+            ctx, rows, (scores, min(len(product), 1)), tile, k,
+            lambda: say_read(ctx, consumer, tile + 1 == num_tiles),
+        )
         maxima = fragment.row_maxima(seen, running.row_max)
         running = rescale(ctx, rows, running, product, maxima, v)
         exponentiate(ctx, running, seen)

@@ -25,7 +25,12 @@ from ..device.memory import shared, tmem
 from ..device.registers import DEVICE
 from ..device.sync.barriers import keep_in_front
 from ..operands.scores import TileView, load_columns, masked, scores_and_max, scores_at_once
-from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
+from ..operands.token_scales import (
+    TileScales,
+    keep_query_scale,
+    release_scales,
+    wait_for_scales,
+)
 from ..output.cluster import write_output as write_output_of_cluster
 from ..output.copies import write_output as write_output_of_copies
 from ..output.last import join_if_last
@@ -203,6 +208,16 @@ def publish_factor(
         ctx.mbars.producer_c(chain).commit()
 
 
+def tile_of(
+    ctx: KernelContext, row: SoftmaxRow, visited: Int32, scales: TileScales | None
+) -> TileView:
+    """Return the ``visited``-th key tile as the row sees it."""
+    first_key = ctx.work.key_tile(visited) * ctx.spec.config.BN
+    if not is_zero(row.first_column):
+        first_key = first_key + row.first_column
+    return TileView.of(ctx, row, first_key, scales)
+
+
 @cute.jit
 def softmax_tile(
     ctx: KernelContext,
@@ -216,19 +231,21 @@ def softmax_tile(
 
     ``is_whole``: the warp sees all of it.
     """
+    columns = ctx.spec.column_plan
+    if cutlass.const_expr(ctx.spec.starts_biases):
+        visited = ctx.spec.issue_order.key_tile(row.chain, tile)
+        key_tile = tile_of(ctx, row, visited, None)
+        key_tile.biases.start(range(columns.bn))
     ctx.mbars.consumer_s(row.chain).wait(ctx.step(row.chain, tile))
     tmem.fence_after_thread_sync()
-    visited = ctx.spec.issue_order.key_tile(row.chain, tile)
-    scales = wait_for_scales(ctx, row, visited, row.first_column)
-    first_key = ctx.work.key_tile(visited) * ctx.spec.config.BN
-    if not is_zero(row.first_column):
-        first_key = first_key + row.first_column
-    key_tile = TileView.of(ctx, row, first_key, scales)
+    if cutlass.const_expr(not ctx.spec.starts_biases):
+        visited = ctx.spec.issue_order.key_tile(row.chain, tile)
+        scales = wait_for_scales(ctx, row, visited, row.first_column)
+        key_tile = tile_of(ctx, row, visited, scales)
     if cutlass.const_expr(is_whole):
         key_tile = key_tile.seen_whole(ctx.tmem)
-    columns = ctx.spec.column_plan
     crosses, modified = ctx.spec.config.crosses, row.is_modified
-    if cutlass.const_expr(crosses and not modified):
+    if cutlass.const_expr(crosses and ctx.spec.variant.changes.are_brief):
         scores, new_max = scores_at_once(
             row, columns, row_max, key_tile, partial(say_read, ctx, row.chain)
         )

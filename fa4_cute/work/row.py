@@ -9,12 +9,18 @@ from cutlass import Float32, Int32
 
 from ..device.ids import warp_index
 from ..device.lanes import lane_address, row_in_group
+from ..device.math.arith import reciprocal
+from ..device.memory import gmem
 from ..device.registers import DEVICE
 from ..plan.barriers.chains import CHAINS, of_chain
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
+from ..plan.facts.numbers import LOG2_E
 from ..plan.spec.attention_spec import AttentionSpec
 from .context import AttentionContext, KernelContext, TmemContext, query_head
 from .visibility import RowView
+
+LEAST_MAGNITUDE = 2.0**-60
+"""Magnitude that slopes are divided by at least."""
 
 
 class ThreadRow(ABC):
@@ -27,8 +33,11 @@ class ThreadRow(ABC):
         head: query head of the row.
         view: the keys the row sees.
         magnitude: magnitude of the softmax scale times log2(e).
-        is_modified: whether scores are changed first, and then binary logarithms.
+        is_modified: whether scores are scaled and changed first, and then binary logarithms.
         scale: what the exponential multiplies scores by.
+        place, places: where ALiBi is all that changes scores, the row counted from the first key,
+            and first and last such row of the warp; no attributes elsewhere, nor the next.
+        slope: what is added to a raw score for each key of distance.
     """
 
     def __init__(
@@ -56,7 +65,13 @@ class ThreadRow(ABC):
         self.query = DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1)
         self.head = query_head(ctx, index)
         self.view = RowView.of(ctx.spec, ctx.work.sequence, position, warp)
-        self.is_modified = ctx.spec.variant.modifies_scores
+        self.is_modified = ctx.spec.scales_first
+        if ctx.spec.adds_slopes:
+            offset = ctx.work.sequence.offset
+            self.place, self.places = position + offset, (warp[0] + offset, warp[1] + offset)
+            # Of a scale of 0 the slopes are left.
+            self.magnitude = cutlass.max(self.magnitude, Float32(LEAST_MAGNITUDE))
+            self.slope = slope_of(ctx, self.head) * reciprocal(self.magnitude)
         self.scale = softmax_scale(ctx.spec, self.magnitude)
 
     @property
@@ -96,7 +111,15 @@ class LaneRow(ThreadRow):
 
 def softmax_scale(spec: AttentionSpec, magnitude: Float32) -> Float32:
     """Return the factor that the exponential applies to a score; ``magnitude`` is the call's."""
-    return Float32(1.0) if spec.variant.modifies_scores else magnitude
+    return Float32(1.0) if spec.scales_first else magnitude
+
+
+def slope_of(ctx: AttentionContext, head: Int32) -> Float32:
+    """Return what ALiBi adds for each key of distance, in powers of two."""
+    (slopes,) = ctx.args.extras.aux
+    tensor = gmem.AuxTensor(slopes.address, slopes.strides)
+    where = (ctx.work.batch, head)[-len(slopes.strides) :]
+    return tensor[where] * Float32(-LOG2_E)
 
 
 class SoftmaxRow(LaneRow):

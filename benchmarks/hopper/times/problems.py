@@ -8,6 +8,10 @@ from functools import cache
 from itertools import product
 from typing import Any, Final
 
+import torch
+
+from fa4_cute import masks, score_mods
+
 TOKENS: Final = 16384
 HIDDEN: Final = 2048
 """Tokens of a batch and columns of all its heads, as in the tables of FlashAttention's authors."""
@@ -40,6 +44,9 @@ class Problem:
         page: tokens of a page of k and v, or 0 where they are one tensor.
         packed: sequences lie one after the other, without a batch dimension.
         softcap: scores are capped by it; 0 is off.
+        added: what is added to scores: "alibi", a slope for each head, or "bias", a bf16 tensor of
+            (heads, seqlen_q, seqlen_k) that all sequences share.
+        sink: every head has a sink.
     """
 
     group: str
@@ -56,6 +63,8 @@ class Problem:
     page: int = 0
     packed: bool = False
     softcap: float = 0.0
+    added: str = ""
+    sink: bool = False
 
     @property
     def name(self) -> str:
@@ -106,6 +115,13 @@ class Problem:
             options["page_size"] = self.page
         if self.softcap:
             options["softcap"] = self.softcap
+        if self.added == "alibi":
+            slopes = torch.ones(self.heads)
+            options["score_mod"] = score_mods.alibi(slopes)
+        if self.added == "bias":
+            shape = (1, self.heads, self.seqlen_q, self.seqlen_k)
+            options["mask"] = masks.bias(torch.empty(shape, dtype=torch.bfloat16, device="meta"))
+        options["sink"] = self.sink
         if self.packed:
             options["ragged_q"] = options["ragged_k"] = True
         return options
@@ -136,6 +152,11 @@ def _problems() -> Iterator[Problem]:
         yield _square("window", dims, length, causal=True, window=1023)
     for dims, length in product(((128, 128), (256, 256)), (4096, 16384)):
         yield _square("softcap", dims, length, causal=True, softcap=CAP)
+    for added in ("alibi", "bias"):
+        for causal, length in product((False, True), (1024, 4096)):
+            yield _square(added, (128, 128), length, causal=causal, added=added)
+    for dims, length in product(((64, 64), (128, 128)), (1024, 4096)):
+        yield _square("sink", dims, length, causal=True, sink=True)
     for length in (1024, 4096):
         yield _square("packed", (128, 128), length, causal=True, packed=True)
     steps = [

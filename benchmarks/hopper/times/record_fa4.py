@@ -33,6 +33,8 @@ from sm100sim.launch_request import LaunchRequest
 SMS: Final = 132
 """Streaming multiprocessors of an H100 SXM and an H200."""
 ALIGNMENT: Final = 1024
+COMPUTED: Final = {"slopes"}
+"""Tensors that its kernels compute instead."""
 APART: Final = (0, 4096)
 """Bytes between two tensors, of the two recordings of a problem."""
 MAP_BYTES, MAP_NEEDED = 128, 64
@@ -61,12 +63,21 @@ def ask(problem: Problem, tensors: Tensors, **more: Any) -> None:
     """Call the package's forward function, with ``more`` of its options."""
     from flash_attn.cute.interface import _flash_attn_fwd
 
+    # It imports the DSL, which comes after the simulator's runtime.
+    from benchmarks.hopper.times import fa4_functions
+
     p, t = problem, tensors
     options: dict[str, Any] = {"causal": p.causal, "out": t["out"], **more}
     if p.window is not None:
         options |= {"causal": False, "window_size_left": p.window, "window_size_right": 0}
     if p.softcap:
         options["softcap"] = p.softcap
+    if p.sink:
+        options["learnable_sink"] = t["sink"]
+    if p.added == "alibi":
+        options["score_mod"] = fa4_functions.alibi_of(p.heads)
+    if p.added == "bias":
+        options |= {"score_mod": fa4_functions.add_bias, "aux_tensors": [t["bias"]]}
     if p.page:
         options |= {"page_table": t["table"], "seqused_k": t["lengths"]}
     if p.packed:
@@ -116,7 +127,7 @@ def recorded(request: LaunchRequest, image: str, first: Side, second: Side) -> R
         ValueError: a parameter moves with no tensor, or a tensor is in no parameter.
     """
     places = places_of(first, second)
-    missing = first[1].keys() - {place.tensor for place in places}
+    missing = first[1].keys() - {place.tensor for place in places} - COMPUTED
     if missing:
         raise ValueError(f"no parameter has the address of {', '.join(sorted(missing))}")
     return Recorded(

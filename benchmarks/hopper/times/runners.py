@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from benchmarks.hopper.times.launcher import Launcher
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.recorded import load
+from benchmarks.hopper.times.tensors import visible
 
 Tensors = dict[str, torch.Tensor]
 Call = Callable[[], Any]
@@ -45,6 +47,12 @@ def ours(problem: Problem, tensors: Tensors) -> Call:
         options["window_size"] = (p.window, 0)
     if p.softcap:
         options["softcap"] = p.softcap
+    if p.added == "alibi":
+        options["score_mod"] = fa4_cute.score_mods.alibi(t["slopes"])
+    if p.added == "bias":
+        options["mask"] = fa4_cute.masks.bias(t["bias"])
+    if p.sink:
+        options["sink"] = t["sink"]
     if p.page:
         options |= {"page_table": t["table"], "seqused_k": t["lengths"]}
     if p.packed:
@@ -58,18 +66,23 @@ def _sdpa(backend: SDPBackend, problem: Problem, tensors: Tensors) -> Call:
     """``scaled_dot_product_attention`` by one backend, on the same memory."""
     if problem.dtype != "bf16" or problem.window is not None or problem.page or problem.packed:
         raise NotOffered("scaled_dot_product_attention has no fp8, window, pages or packed rows")
-    if problem.softcap:
-        raise NotOffered("scaled_dot_product_attention has no softcap")
+    if problem.softcap or problem.sink or problem.added == "alibi":
+        raise NotOffered("scaled_dot_product_attention has no softcap, slopes or sinks")
     if problem.causal and problem.seqlen_q != problem.seqlen_k:
         raise NotOffered("its causal mask is aligned to the top left")
     q, k, v = (tensors[name].transpose(1, 2) for name in ("q", "k", "v"))
-    grouped = problem.heads != problem.heads_kv
+    options: dict[str, Any] = {"enable_gqa": problem.heads != problem.heads_kv}
+    if problem.added:
+        # A causal mask is asked for in the tensor: there are no two masks at once.
+        rows = torch.arange(problem.seqlen_q, device=q.device)
+        hidden = ~visible(problem, rows)
+        options["attn_mask"] = tensors["bias"].masked_fill(hidden, -math.inf)
+    else:
+        options["is_causal"] = problem.causal
 
     def call() -> torch.Tensor:
         with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=problem.causal, enable_gqa=grouped
-            )
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
 
     tensors["out"] = call().transpose(1, 2)
     return call
@@ -98,6 +111,44 @@ def torch_varlen(problem: Problem, tensors: Tensors) -> Call:
         return found
 
     tensors["out"] = call().reshape(t["out"].shape)
+    return call
+
+
+def flex(problem: Problem, tensors: Tensors) -> Call:
+    """torch's FlexAttention, compiled, where a function changes scores."""
+    p, t = problem, tensors
+    if not p.added and not p.softcap:
+        raise NotOffered("asked where a function changes scores")
+    module = importlib.import_module("torch.nn.attention.flex_attention")
+
+    cap = p.softcap
+    slopes, bias = (t.get(name, torch.empty(0)) for name in ("slopes", "bias"))
+
+    def capped(score: Any, batch: Any, head: Any, row: Any, key: Any) -> Any:
+        return cap * torch.tanh(score / cap)
+
+    def sloped(score: Any, batch: Any, head: Any, row: Any, key: Any) -> Any:
+        return score - slopes[head] * (row - key).abs()
+
+    def biased(score: Any, batch: Any, head: Any, row: Any, key: Any) -> Any:
+        return score + bias[0, head, row, key]
+
+    changed = capped if cap else {"alibi": sloped, "bias": biased}[p.added]
+    q, k, v = (t[name].transpose(1, 2) for name in ("q", "k", "v"))
+    blocks = None
+    if p.causal:
+        sizes = (None, None, p.seqlen_q, p.seqlen_k)
+        blocks = module.create_block_mask(lambda b, h, row, key: row >= key, *sizes)
+    # Else the compiler gives up after eight problems, and the call runs uncompiled.
+    torch._dynamo.reset()
+    compiled = torch.compile(module.flex_attention, dynamic=False)
+
+    def call() -> torch.Tensor:
+        with torch.no_grad():
+            found: torch.Tensor = compiled(q, k, v, score_mod=changed, block_mask=blocks)
+        return found
+
+    tensors["out"] = call().transpose(1, 2)
     return call
 
 
@@ -164,6 +215,7 @@ def runners(folder: Path | None, tutorial: Path | None = None) -> Mapping[str, R
         "FA2": partial(_sdpa, SDPBackend.FLASH_ATTENTION),
         "efficient": partial(_sdpa, SDPBackend.EFFICIENT_ATTENTION),
         "FA2 varlen": torch_varlen,
+        "Flex": flex,
     }
     if folder is not None:
         found[RECORDED] = RecordedRunner(folder)

@@ -34,6 +34,12 @@ def shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         found |= {"table": (p.batch, per_sequence), "lengths": (p.batch,)}
     if p.packed:
         found["starts"] = (p.batch + 1,)
+    if p.added == "alibi":
+        found["slopes"] = (p.heads,)
+    if p.added == "bias":
+        found["bias"] = (1, p.heads, p.seqlen_q, p.seqlen_k)
+    if p.sink:
+        found["sink"] = (p.heads,)
     return found
 
 
@@ -41,7 +47,9 @@ def dtype_of(problem: Problem, name: str) -> torch.dtype:
     """Element type of a tensor of the problem."""
     if name in ("table", "lengths", "starts"):
         return torch.int32
-    fp8 = problem.dtype == "fp8" and name != "out"
+    if name in ("slopes", "sink"):
+        return torch.float32
+    fp8 = problem.dtype == "fp8" and name in ("q", "k", "v")
     return torch.float8_e4m3fn if fp8 else torch.bfloat16
 
 
@@ -51,11 +59,13 @@ def make(problem: Problem, device: str) -> dict[str, torch.Tensor]:
     generator = torch.Generator(device).manual_seed(p.seqlen_k + p.head_dim)
     for name, shape in shapes(p).items():
         dtype = dtype_of(p, name)
-        if name in ("q", "k", "v"):
+        if name in ("q", "k", "v", "bias", "sink"):
             plain = torch.randn(shape, generator=generator, device=device, dtype=torch.bfloat16)
             found[name] = plain.to(dtype)
         elif name == "out":
             found[name] = torch.full(shape, math.nan, dtype=dtype, device=device)
+        elif name == "slopes":
+            found[name] = torch.exp2(-8 * torch.arange(1, p.heads + 1, device=device) / p.heads)
     if p.page:
         rows, columns = shapes(p)["table"]
         order = torch.randperm(rows * columns, generator=generator, device=device)
@@ -113,11 +123,27 @@ def error(problem: Problem, tensors: Tensors) -> float:
         scores = q[rows].double().transpose(0, 1) @ keys.transpose(1, 2) / math.sqrt(p.head_dim)
         if p.softcap:
             scores = p.softcap * (scores / p.softcap).tanh()
+        scores = scores + added(p, tensors, rows)
         scores = scores.masked_fill(~visible(p, rows), -math.inf)
-        expected = (scores.softmax(-1) @ values).transpose(0, 1)
+        if p.sink:
+            sinks = tensors["sink"].double()[:, None, None].expand(-1, len(rows), -1)
+            scores = torch.cat([scores, sinks], -1)
+        weights = scores.softmax(-1)[..., : p.seqlen_k]
+        expected = (weights @ values).transpose(0, 1)
         difference = (out[rows].double() - expected).norm() / expected.norm()
         worst = max(worst, float(difference.nan_to_num(nan=math.inf)))
     return worst
+
+
+def added(problem: Problem, tensors: Tensors, rows: torch.Tensor) -> Any:
+    """What is added to the scores of these queries: (heads, rows, seqlen_k), or 0."""
+    if problem.added == "bias":
+        return tensors["bias"][0, :, rows].double()
+    if problem.added == "alibi":
+        place = rows + problem.seqlen_k - problem.seqlen_q
+        distance = (place[:, None] - torch.arange(problem.seqlen_k, device=rows.device)).abs()
+        return -tensors["slopes"].double()[:, None, None] * distance
+    return 0.0
 
 
 def visible(problem: Problem, rows: torch.Tensor) -> Any:

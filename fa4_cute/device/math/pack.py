@@ -1,4 +1,4 @@
-"""Pairs of floats rounded to the element type of an MMA operand and packed into 32-bit words.
+"""Pairs of floats rounded to the element type of an MMA operand and packed into words, and back.
 
 The first pair goes to the low bits, so that neighbouring columns keep their order in memory and in
 Tensor Memory (PTX ISA, "cvt" with two inputs: the second input becomes the low half).
@@ -34,5 +34,23 @@ def _pack_e4m3(a: Float32, b: Float32, c: Float32, d: Float32) -> Int32:
         "mov.b32 $0, {low, high};\n\t}",
         (Int32,),
         (a, b, c, d),
+        effects=False,
+    )[0]
+
+
+def widened(word: Int32, half: int, ptx_type: str) -> Float32:
+    """Return half 0 (the low one) or 1 of ``word``, a number of ``bf16`` or ``f16``, as a float.
+
+    DSL: a vector of halves would be built and taken apart around each word.
+    """
+    if ptx_type == "bf16":
+        bits = word & -0x10000 if half else word << 16
+        return bits.bitcast(Float32)
+    names = ("half", "other") if half == 0 else ("other", "half")
+    return emit(
+        f"{{\n\t.reg .b16 half, other;\n\tmov.b32 {{{', '.join(names)}}}, $1;\n\t"
+        f"cvt.f32.{ptx_type} $0, half;\n\t}}",
+        (Float32,),
+        (word,),
         effects=False,
     )[0]

@@ -11,12 +11,18 @@ from ..pointers import in_global
 from ..ptx import emit
 
 WORD_BYTES = 4
+HALF_BYTES = 2
 _VECTOR_WORDS = 4
 
 
 def word_address(base: Int64, index: Int32 | int) -> Int64:
     """Return the address of 32-bit word ``index`` of an array."""
     return base + Int64(index) * WORD_BYTES
+
+
+def element_address(base: Int64, index: Int32 | int, size: int) -> Int64:
+    """Return the address of element ``index`` of an array of elements of ``size`` bytes."""
+    return base + Int64(index) * size
 
 
 def load_i32(address: Int64) -> Int32:
@@ -29,21 +35,44 @@ def load_f32(address: Int64) -> Float32:
     return cute.arch.load(in_global(address, Float32), Float32)
 
 
-def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
-    """Load float ``index`` of the ``count`` at ``address``; 0 where there is none.
+def load_half_below(address: Int64, index: int, count: Int32) -> Int32:
+    """Load 16-bit number ``index`` of the ``count`` at ``address`` as the low half of a word, or 0.
 
     The index is part of the instruction, so that many loads share the registers of one address.
 
     DSL: ``cute.arch.load`` has no predicate; a branch around each of many loads would part them.
     """
-    offset = f"+{index * WORD_BYTES}" if index else ""
     return emit(
-        "{\n\t.reg .pred inside;\n\t"
-        f"setp.gt.s32 inside, $2, {index};\n\tmov.f32 $0, 0f00000000;\n\t"
-        f"@inside ld.global.f32 $0, [$1{offset}];\n\t}}",
-        (Float32,),
+        "{\n\t.reg .pred inside;\n\t.reg .b16 half, zero;\n\t"
+        f"setp.gt.s32 inside, $2, {index};\n\tmov.b16 half, 0;\n\tmov.b16 zero, 0;\n\t"
+        f"@inside ld.global.b16 half, [$1+{index * HALF_BYTES}];\n\t"
+        "mov.b32 $0, {half, zero};\n\t}",
+        (Int32,),
         (address, count),
     )[0]
+
+
+def load_words_below(
+    address: Int64, below: tuple[int, Int32], offset: int, width: int
+) -> list[Int32]:
+    """Load 1, 2, 4 or, on Blackwell, 8 words ``offset`` bytes after ``address``, or zeros.
+
+    They start at a multiple of their size, and are loaded where the first number of ``below`` is
+    the lower one.
+
+    DSL: as for :func:`load_half_below`.
+    """
+    index, count = below
+    names = ", ".join(f"${i}" for i in range(width))
+    vector, names = (f".v{width}", f"{{{names}}}") if width > 1 else ("", names)
+    zeros = "".join(f"mov.b32 ${i}, 0;\n\t" for i in range(width))
+    return emit(
+        "{\n\t.reg .pred inside;\n\t"
+        f"setp.gt.s32 inside, ${width + 1}, {index};\n\t{zeros}"
+        f"@inside ld.global{vector}.b32 {names}, [${width}+{offset}];\n\t}}",
+        (Int32,) * width,
+        (address, count),
+    )
 
 
 def store_f32(address: Int64, value: Float32) -> None:
@@ -54,7 +83,7 @@ def store_f32(address: Int64, value: Float32) -> None:
 def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
     """Load four floats from a 16-byte aligned address, or return zeros when ``valid`` is 0.
 
-    DSL: as for :func:`load_f32_below`.
+    DSL: as for :func:`load_half_below`.
     """
     return emit(
         "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $5, 0;\n\t"
@@ -71,7 +100,7 @@ def load_16x4(address: Int64, valid: Int32, ptx_type: str) -> list[Float32]:
 
     They are widened to floats; zeros when ``valid`` is 0.
 
-    DSL: as for :func:`load_f32_below`.
+    DSL: as for :func:`load_half_below`.
     """
     return emit(
         "{\n\t.reg .pred valid;\n\t.reg .b32 low, high;\n\t.reg .b16 a, b, c, d;\n\t"

@@ -11,7 +11,7 @@ from .checks import check_count, check_flag
 from .features import Features
 from .problem import Problem, dtype_name
 from .request import scheduler_of, split_of
-from .score_changes import full_mask, modifier_of
+from .score_changes import full_mask, modifier_of, readable_bias, stored_mask
 
 
 def described(
@@ -123,9 +123,9 @@ def _features(
     check_count("page_size", page_size, 0)
     if num_splits is not None:
         check_count("num_splits", num_splits, 1)
-    modifier = modifier_of(given)
+    mask, modifier = full_mask(given), modifier_of(given)
     return Features(
-        mask=full_mask(given).plan,
+        mask=stored_mask(mask, map(readable_bias, mask.biases)),
         score_mod=None if modifier is None else modifier.plan,
         sink=sink,
         ragged_q=ragged_q,

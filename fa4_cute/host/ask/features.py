@@ -125,7 +125,7 @@ class FeatureTensors:
 
     Attributes:
         padding: int32 (batch,) lengths, by slot.
-        biases: float32 (batch | 1, heads | 1, seqlen_q | 1, seqlen_k), by slot.
+        biases: float32, bf16 or fp16 (batch | 1, heads | 1, seqlen_q | 1, seqlen_k), by slot.
         aux: float32 tensors of the score modifier, by slot.
         sink: float32 (num_q_heads,), or None.
         cu_seqlens_q, cu_seqlens_k: int32 (batch + 1,), or None.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ... import masks, score_mods
+from ...plan.facts.dtypes import DType
+from ...plan.facts.hardware import LOAD_VECTORS
 from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
-from ...plan.masks.masks import NULL, Mask, SlidingWindowMask
+from ...plan.masks.masks import NULL, DenseBiasMask, Mask, SlidingWindowMask
 from ...plan.spec.extras import ScoreMod
 from .arguments import Inputs, Options
 from .checks import (
@@ -24,6 +26,8 @@ from .lengths import check_counts
 from .sequences import Sequences, as_int32, integers
 
 _MOST_SINK: Final = MAX_FLOAT32 / LOG2_E
+BIAS_TYPES: Final = ("float32", "bfloat16", "float16")
+"""What biases are read as; others are copied to the first."""
 _OPEN: Final = -1
 """An open side of a window, as older FlashAttention versions write it."""
 
@@ -60,11 +64,12 @@ def score_changes(options: Options, inputs: Inputs, where: Sequences) -> ScoreCh
     for tensor in mask.lengths:
         check_padding(tensor, q, where.batch, unchecked=unchecked)
     sizes = (where.batch, q.shape[-2], where.seqlen_q, where.most_keys)
+    biases = tuple(bias_tensor("bias", tensor, q, sizes) for tensor in mask.biases)
     return ScoreChanges(
-        mask=mask.plan,
+        mask=stored_mask(mask, biases),
         score_mod=None if modifier is None else modifier.plan,
         padding=tuple(map(as_int32, mask.lengths)),
-        biases=tuple(bias_tensor("bias", tensor, q, sizes) for tensor in mask.biases),
+        biases=biases,
         aux=() if modifier is None else tuple(_aux(modifier.tensors, q)),
         sink=None if options.sink is None else sink_tensor(options.sink, q, unchecked=unchecked),
     )
@@ -141,6 +146,14 @@ def window_of(value: Any) -> Mask | None:
 def float_tensor(name: str, value: Any, layout: tuple[str, ...], q: Any) -> Any:
     """Return ``value`` as float32 on the device of ``q``; copied when it has another type.
 
+    Errors: as :func:`_real_numbers`.
+    """
+    return as_float32(_real_numbers(name, value, layout, q))
+
+
+def _real_numbers(name: str, value: Any, layout: tuple[str, ...], q: Any) -> Any:
+    """Return ``value``, real numbers on the device of ``q``.
+
     Raises:
         TypeError: no tensor, or its elements are no real numbers.
         ValueError: wrong rank or device.
@@ -154,7 +167,7 @@ def float_tensor(name: str, value: Any, layout: tuple[str, ...], q: Any) -> Any:
         if not value.is_complex():
             hint = "; nearest supported choice: fa4_cute.masks.dense for where keys are visible"
         raise TypeError(f"{name}.dtype={value.dtype}: expected float32{hint}")
-    return as_float32(value)
+    return value
 
 
 def as_float32(value: Any) -> Any:
@@ -215,7 +228,7 @@ def check_slopes(modifier: score_mods.ScoreModifier, q: Any, batch: int) -> None
 
 
 def bias_tensor(name: str, value: Any, q: Any, sizes: tuple[int, int, int, int]) -> Any:
-    """Return a bias as float32 with a contiguous last dimension.
+    """Return a bias as the kernel reads it: see :func:`readable_bias`.
 
     Args:
         name: how the message calls it.
@@ -224,10 +237,10 @@ def bias_tensor(name: str, value: Any, q: Any, sizes: tuple[int, int, int, int])
         sizes: batch, query heads, longest query and key sequence.
 
     Raises:
-        as :func:`float_tensor`; ValueError also for a shape that does not fit.
+        as :func:`_real_numbers`; ValueError also for a shape that does not fit.
     """
     layout = ("batch", "num_q_heads", "seqlen_q", "seqlen_k")
-    found = float_tensor(name, value, layout, q)
+    found = _real_numbers(name, value, layout, q)
     for axis, (have, want) in enumerate(zip(found.shape, sizes, strict=True)):
         enough = have == want if axis < 2 else have >= want
         if not enough and (have != 1 or axis == 3):
@@ -236,12 +249,32 @@ def bias_tensor(name: str, value: Any, q: Any, sizes: tuple[int, int, int, int])
                 f"{name}: {layout[axis]}={have} (axis {axis} of shape {tuple(found.shape)}); "
                 f"nearest supported choice: {want}{broadcast}"
             )
-    return by_keys(found)
+    return readable_bias(found)
 
 
-def by_keys(bias: Any) -> Any:
-    """Return a bias with a contiguous last dimension; a copy when it has none."""
-    return bias if bias.stride(3) == 1 or bias.shape[3] == 1 else bias.contiguous()
+def readable_bias(bias: Any) -> Any:
+    """Return a bias of a type of ``BIAS_TYPES`` with a contiguous last dimension, maybe a copy."""
+    found = bias.resolve_neg() if dtype_of(bias) in BIAS_TYPES else as_float32(bias)
+    return found if found.stride(3) == 1 or found.shape[3] == 1 else found.contiguous()
+
+
+def stored_mask(mask: masks.AttentionMask, biases: Iterable[Any]) -> Mask:
+    """Return the mask, which says how the readable ``biases`` lie in memory."""
+    return masks.with_biases(mask.plan, [_stored(slot, bias) for slot, bias in enumerate(biases)])
+
+
+def _stored(slot: int, bias: Any) -> DenseBiasMask:
+    size, meta = bias.element_size(), bias.device.type == "meta"
+    steps = [stride for extent, stride in zip(bias.shape, bias.stride(), strict=True) if extent > 1]
+    row = bias.shape[3]
+    places = [0 if meta else bias.data_ptr(), *(n * size for n in (*steps[:-1], row))]
+    fitting = [n // size for n in LOAD_VECTORS if not any(place % n for place in places)]
+    return DenseBiasMask(slot, DType.parse(dtype_of(bias)), next(iter(fitting), 1))
+
+
+def dtype_of(tensor: Any) -> str:
+    """Return the name of a tensor's element type."""
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _aux(given: tuple[Any, ...], q: Any) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ...masks import AttentionMask
-from ...plan.facts.hardware import TMA_ALIGN
+from ...plan.facts.hardware import ADDRESS_ALIGN
 from ...score_mods import ScoreModifier
 from ..ask.arguments import Inputs, batch_of
 from ..ask.lengths import Lengths, longest_sequences
@@ -50,7 +50,7 @@ def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tupl
         address = tensor.data_ptr()
         if not address:  # freed, or nothing there
             return None
-        place = address % TMA_ALIGN
+        place = address % ADDRESS_ALIGN
         key += type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, place
     if given.looks:
         key.append(_lengths(inputs, options))

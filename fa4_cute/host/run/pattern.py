@@ -20,7 +20,7 @@ from ..ask.outputs import span
 from ..ask.problem import Problem
 from ..ask.request import Request
 from ..ask.scales import key_layout, ones_for
-from ..ask.score_changes import as_float32, by_keys
+from ..ask.score_changes import as_float32, readable_bias
 from ..ask.sequences import as_int32
 from .launch import Launched
 from .operands import Call, copied
@@ -36,7 +36,7 @@ _MAKERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(_OPERANDS, copied),
     **dict.fromkeys((*_INTEGERS, "padding"), as_int32),
     "sink": lambda tensor: _contiguous(as_float32(tensor)),
-    "bias": lambda tensor: by_keys(as_float32(tensor)),
+    "bias": readable_bias,
     "aux": as_float32,
 }
 """What makes the kernel's tensor of a given one, by role; those with numbers without them."""

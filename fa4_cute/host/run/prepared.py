@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ...plan.facts.hardware import TMA_ALIGN
+from ...plan.facts.hardware import ADDRESS_ALIGN
 from ...plan.launch.launch import kernel_scale
 from ...plan.spec.params import KernelParams
 from ..ask.arguments import Inputs, Options
@@ -119,7 +119,7 @@ class Prepared:
             self._look, self._lengths = look, look(given.tensors)
         everything = (*given.tensors, *given.written)
         self._guard = guard
-        self._places = [t.data_ptr() % TMA_ALIGN for t in everything]
+        self._places = [t.data_ptr() % ADDRESS_ALIGN for t in everything]
         self._is_odd = any(self._places)
         # Guards know what requires gradients, and not whether any are asked for.
         self._is_of_grad = any(t.requires_grad for t in everything)
@@ -139,8 +139,8 @@ class Prepared:
         addresses = [*map(_address, tensors)]
         if 0 in addresses:
             return None
-        is_odd = self._is_odd or reduce(or_, addresses) % TMA_ALIGN
-        if is_odd and [address % TMA_ALIGN for address in addresses] != self._places:
+        is_odd = self._is_odd or reduce(or_, addresses) % ADDRESS_ALIGN
+        if is_odd and [address % ADDRESS_ALIGN for address in addresses] != self._places:
             return None
         if self._look is not None and self._look(given.tensors) != self._lengths:
             return None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ...masks import AttentionMask
-from ...plan.facts.hardware import TMA_ALIGN
+from ...plan.facts.hardware import ADDRESS_ALIGN
 from ...plan.facts.tensor_map_bits import TensorMapFields
 from ...plan.launch.launch import Workspace, plan_combine, plan_launch
 from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
@@ -83,7 +83,7 @@ def kind_of(
         layout = _layout_of(name, tensor, rows)
         if layout is None:
             return None
-        kind += type(tensor), layout, tensor.dtype, tensor.device, tensor.data_ptr() % TMA_ALIGN
+        kind += type(tensor), layout, tensor.dtype, tensor.device, tensor.data_ptr() % ADDRESS_ALIGN
     if longest is None:
         longest = [options.get(name) for name in LENGTHS]
     seqlen_q, seqlen_k, *_ = longest

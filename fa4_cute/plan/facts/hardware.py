@@ -49,6 +49,11 @@ MMA_K_BYTES: Final = 32
 """Bytes of K that one ``tcgen05.mma`` of a dense kind consumes per row."""
 UMMA_MAX_N: Final = 256
 
+LOAD_VECTORS: Final = (32, 16)
+"""Bytes that a thread loads at once, the most first, each aligned to its size (PTX ISA, "ld"; eight
+words need sm_100)."""
+ADDRESS_ALIGN: Final = LOAD_VECTORS[0]
+"""What addresses of calls are told apart by: no load asks for more."""
 TMA_ALIGN: Final = 16
 """Global strides and bases of a tensor map are multiples of 16 bytes."""
 TENSOR_MAP_ALIGN: Final = 64

@@ -107,7 +107,7 @@ def tile_status(mask: Mask, rows: Rows, tile: int, tile_keys: int) -> TileStatus
         return TileStatus.SKIPPED
     for term in found:
         tiles = _tile_range(term, rows, tile_keys, HOST)
-        if term.bias_slots and tiles.start <= tile < tiles.stop:
+        if term.biases and tiles.start <= tile < tiles.stop:
             return TileStatus.MASKED
     for term in found:
         seen = visible_to_all(term, rows, HOST)

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..facts.dtypes import DType
+
 _HEADROOM: Final = 1024
 """What may be added to a row: lengths stay this much below 2**31."""
 MAX_TERMS: Final = 8
@@ -198,13 +200,17 @@ class PaddingMask(Mask):
 
 @dataclass(frozen=True)
 class DenseBiasMask(Mask):
-    """A bias (batch, heads, seqlen_q, seqlen_k), float32, added to the scaled scores.
+    """A bias (batch, heads, seqlen_q, seqlen_k), added to the scaled scores.
 
-    It hides nothing by itself, except where it is minus infinity. The tensor comes with the call;
-    a dimension of one element, other than the last, stands for all.
+    Args:
+        slot: which of the call's biases.
+        dtype: its element type in memory.
+        at_once: how many may be loaded at once: rows start and end at multiples of them.
     """
 
     slot: int = 0
+    dtype: DType = DType.FP32
+    at_once: int = 1
 
     def interval(self, row: Any, num_keys: Any, lengths: Lengths, ops: Arithmetic) -> Interval:
         """Return all keys."""
@@ -212,8 +218,9 @@ class DenseBiasMask(Mask):
 
     @property
     def name(self) -> str:
-        """``bias`` and the slot."""
-        return f"bias{self.slot}"
+        """``bias`` and the slot, and how it lies in memory unless that is as float32."""
+        stored = f"_{self.dtype.value}" * (self.dtype is not DType.FP32)
+        return f"bias{self.slot}{stored}" + f"_x{self.at_once}" * (self.at_once > 1)
 
 
 @dataclass(frozen=True)
@@ -263,9 +270,9 @@ class Term:
         return Interval(start, stop)
 
     @property
-    def bias_slots(self) -> tuple[int, ...]:
-        """Slots of the biases of the term."""
-        return tuple(leaf.slot for leaf in self.leaves if isinstance(leaf, DenseBiasMask))
+    def biases(self) -> tuple[DenseBiasMask, ...]:
+        """Biases of the term."""
+        return tuple(leaf for leaf in self.leaves if isinstance(leaf, DenseBiasMask))
 
 
 def terms(mask: Mask) -> tuple[Term, ...]:
@@ -327,7 +334,7 @@ def _without_repetitions(found: Sequence[Mask]) -> Iterator[Mask]:
 
 def _covers(wide: Term, narrow: Term, first: bool) -> bool:
     """Whether ``narrow`` is superfluous besides ``wide``; of equal terms the first one stays."""
-    if wide.bias_slots or narrow.bias_slots:
+    if wide.biases or narrow.biases:
         return wide == narrow and first
     small, large = set(wide.leaves), set(narrow.leaves)
     return small < large or (small == large and first)

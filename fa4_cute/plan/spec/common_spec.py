@@ -108,6 +108,21 @@ class CommonSpec(ABC):
         return self.variant.return_lse
 
     @property
+    def adds_slopes(self) -> bool:
+        """Whether ALiBi is added to raw scores, where nothing else changes them."""
+        return self.variant.changes.only_slopes
+
+    @property
+    def starts_biases(self) -> bool:
+        """Whether biases are asked of memory before the scores of their key tile are waited for."""
+        return self.variant.changes.only_halves and not self.scales_values
+
+    @property
+    def scales_first(self) -> bool:
+        """Whether scores are scaled before they change, and the softmax's own scale is 1."""
+        return self.variant.modifies_scores and not self.adds_slopes
+
+    @property
     def score_loads(self) -> ScoreLoads:
         """When what changes the scores is loaded."""
         return ScoreLoads.of(self.variant)

@@ -107,6 +107,8 @@ class ScoreMod:
             ``aux.offset`` is the query's row, counted from the first key.
         cap: of a function that is a softcap and nothing else, its cap; 0 for any other. Scores
             are capped two at a time, with the factors before and behind put into those of the cap.
+        slopes: whether it is ALiBi and nothing else: tensor 0 has a slope for each head, (heads,)
+            or (batch, heads). The distance of a key is counted in float32 then.
     """
 
     name: str
@@ -114,6 +116,7 @@ class ScoreMod:
     aux_ranks: tuple[int, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     cap: float = field(default=0.0, compare=False, repr=False)
+    slopes: bool = field(default=False, compare=False, repr=False)
 
     @property
     def traced(self) -> Callable[..., Any]:

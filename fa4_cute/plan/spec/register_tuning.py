@@ -73,14 +73,15 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
     """Return those choices of ``config`` that leave registers for what the variant holds.
 
     P that crosses waits in registers for the columns of the other chain's S. A function beside a
-    bias or several terms leaves none for it. Up to ``SHALLOW_DEPTH`` in 16 bits these, and limits
+    bias or several terms leaves none for it. Biases alone have loads under way there, which gain
+    more. Up to ``SHALLOW_DEPTH`` in 16 bits these, and limits
     with stream-K, leave none for more exponentials than by default.
     """
     scarce = variant.score_mod is not None and (bool(variant.bias_slots) or len(variant.terms) > 1)
     tuning, limited = config.tuning, scarce or (variant.streams_keys and _has_limits(variant))
     if limited and config.qkv_dtype_size > 1 and config.qk_depth <= SHALLOW_DEPTH:
         tuning = replace(tuning, emulated=min(tuning.emulated, Tuning().emulated))
-    return replace(tuning, crosses=tuning.crosses and not scarce)
+    return replace(tuning, crosses=tuning.crosses and not (scarce or variant.changes.only_biases))
 
 
 def holds_factor_address(config: FA4TileConfig, variant: Variant) -> bool:
@@ -95,14 +96,15 @@ def holds_factor_address(config: FA4TileConfig, variant: Variant) -> bool:
     return config.correction_writes and config.qk_depth == config.ov_depth
 
 
-def most_consumers(variant: Variant, ov_depth: int) -> int:
+def most_consumers(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> int:
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
     The cursors of a persistent CTA do not fit beside an O of more than 96 columns and a whole tile
     of keys, scales per token not beside P V of a tile, and the first key tile of a split not beside
     two limits of a row.
     """
-    needs_many = variant.modifies_scores or len(variant.terms) > 1 or variant.token_scales
+    changes = variant.modifies_scores and not _changes_briefly(variant, is_fp8=is_fp8)
+    needs_many = changes or len(variant.terms) > 1 or variant.token_scales
     needs_many |= variant.is_split and _has_limits(variant)
     return 2 if needs_many or (variant.is_persistent and ov_depth > PERSISTENT_DEPTH) else 3
 
@@ -114,19 +116,23 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
     modifier beside half a one, and scales per token, or a split of each of many query tiles, only
     beside a narrow O. Two of these, or the widest O, leave several terms half a tile, and scales
-    per token beside a bias a quarter, where keys are split.
+    per token beside a bias a quarter, where keys are split or a row has several limits.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
     several, in_parts = len(variant.terms) > 1, splits_many_tiles(variant)
-    if not variant.modifies_scores:
+    adds = variant.changes.only_halves and not is_fp8
+    adds &= ov_depth <= WIDE_DEPTH or not _has_more_limits(variant)
+    if not variant.modifies_scores or adds or _changes_briefly(variant, is_fp8=is_fp8):
         if several and (is_scaled or in_parts or ov_depth > WIDER_DEPTH):
             return FEW_COLUMNS
         fewer = is_scaled or (is_fp8 and several) or (has_wide_sums and in_parts)
         return SEVERAL_TERMS_COLUMNS if fewer else 0
-    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums
-    scarce |= is_fp8 and several
-    fewer = variant.score_mod is not None or (is_scaled and variant.is_split)
+    function, biases = variant.score_mod, variant.bias_slots
+    if function is not None and not (function.aux_ranks or biases or is_fp8 or several):
+        return RESIDENT_COLUMNS  # Of two consumers: three have too few registers for any.
+    scarce = ov_depth > WIDE_DEPTH or bool(biases) or has_wide_sums or (is_fp8 and several)
+    fewer = function is not None or (is_scaled and (variant.is_split or _has_more_limits(variant)))
     return FEW_COLUMNS // 2 if fewer and scarce else FEW_COLUMNS
 
 
@@ -169,12 +175,14 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     return FEW_COLUMNS if several or modifies or (is_widest and is_scaled) else 0
 
 
-def most_few_rows_keys(variant: Variant, depth: int) -> int:
+def most_few_rows_keys(variant: Variant, depth: int, *, is_fp8: bool) -> int:
     """Return the same for the tile of few rows: a modifier costs it half of the keys more.
 
-    Its warp groups are two, of which each starts with fewer registers than the consumer ends with.
-    Parts of query tiles leave several terms half as many beside the widest O.
+    Its two warp groups start with fewer registers than the consumer ends with. Parts of query tiles
+    leave several terms half as many beside the widest O.
     """
+    if is_fp8 and variant.score_mod is not None:
+        return FEW_COLUMNS // 2
     most = most_sm90_keys(variant, depth)
     if variant.streams_keys and len(variant.terms) > 1 and depth > WIDER_DEPTH:
         most = FEW_COLUMNS // 2
@@ -195,6 +203,17 @@ def decodes_again(variant: Variant) -> bool:
 def _has_limits(variant: Variant) -> bool:
     """Return whether a row may need more than the one limit that a causal mask gives it."""
     return variant.mask not in (NULL, CAUSAL)
+
+
+def _has_more_limits(variant: Variant) -> bool:
+    """Return the same, but for biases, which limit nothing."""
+    others = {leaf for term in variant.terms for leaf in term.leaves}
+    return len(variant.terms) > 1 or not others <= {CAUSAL, *variant.changes.biases}
+
+
+def _changes_briefly(variant: Variant, *, is_fp8: bool) -> bool:
+    """Whether changes of scores leave a Hopper consumer its registers: brief ones, in 16 bits."""
+    return variant.changes.are_brief and not (is_fp8 or _has_limits(variant))
 
 
 def splits_many_tiles(variant: Variant) -> bool:

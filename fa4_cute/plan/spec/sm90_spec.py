@@ -90,7 +90,7 @@ class SM90Spec(CommonSpec):
             page_size=variant.page_size,
             bn_cap=most_sm90_keys(variant, ov_depth, is_fp8=is_fp8),
             column_cap=most_columns(variant, ov_depth) if is_fp8 else 0,
-            most_consumers=most_consumers(variant, ov_depth),
+            most_consumers=most_consumers(variant, ov_depth, is_fp8=is_fp8),
         )
         config = replace(with_features(config, variant), streams_keys=variant.streams_keys)
         made = cls(config, variant, sm90_schedule(config, variant))
@@ -108,8 +108,9 @@ class SM90Spec(CommonSpec):
 
     def with_few_rows(self) -> SM90Spec:
         """Return the kernel for queries that fit one Q tile."""
-        most, columns = most_few_rows_keys(self.variant, self.config.depth), 0
-        if self.config.transposes_values:
+        is_fp8, columns = self.config.transposes_values, 0
+        most = most_few_rows_keys(self.variant, self.config.depth, is_fp8=is_fp8)
+        if is_fp8:
             columns = most_columns(self.variant, self.config.ov_depth, few_rows=True)
             most = max(most, self.config.qkv_dtype.mma_k) if most else 0
         config = replace(self.config.with_few_rows(), bn_cap=most, column_cap=columns)
@@ -198,6 +199,15 @@ class SM90Spec(CommonSpec):
         tiles see fewer keys. Rows keep their key tiles, and so their bits.
         """
         return self.ends_apart and self.causal and not self.variant.ragged_q
+
+    @property
+    def adds_slopes(self) -> bool:
+        """Whether ALiBi is added to raw scores, where nothing else changes them.
+
+        Not beside fp8 operands: with a V of more than 128 columns the assembler then waits for
+        every product.
+        """
+        return super().adds_slopes and not self.config.transposes_values
 
     @property
     def score_loads(self) -> ScoreLoads:

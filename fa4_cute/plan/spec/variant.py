@@ -14,7 +14,6 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
-from ..facts.numbers import BRIEF_CAP
 from ..masks.masks import (
     CAUSAL,
     NULL,
@@ -27,6 +26,7 @@ from ..masks.masks import (
     leaves,
     terms,
 )
+from ..masks.score_changes import ScoreChanges
 from .extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths, ScoreMod
 from .params import KERNEL_PARAMS, KernelParams, extended
 
@@ -163,16 +163,15 @@ class Variant:
         """Whether what is added to a score depends on the terms of the mask that show its key."""
         return len(self.terms) > 1 and bool(self.bias_slots)
 
-    @property
-    def modifies_scores(self) -> bool:
-        """Whether scores change before the softmax, so that they are scaled first."""
-        return self.score_mod is not None or bool(self.bias_slots)
+    @cached_property
+    def changes(self) -> ScoreChanges:
+        """What changes scores before the softmax."""
+        return ScoreChanges(self.score_mod, self.terms)
 
     @property
-    def only_caps(self) -> float:
-        """The cap, where a softcap of brief arithmetic is all that changes scores; else 0."""
-        cap = self.score_mod.cap if self.score_mod is not None and not self.bias_slots else 0.0
-        return cap if cap <= BRIEF_CAP else 0.0
+    def modifies_scores(self) -> bool:
+        """Whether anything does."""
+        return self.changes.are_any
 
     @property
     def is_persistent(self) -> bool:

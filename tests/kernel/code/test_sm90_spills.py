@@ -15,8 +15,11 @@ from fa4_cute.plan.spec.variant import Scheduler, Variant
 from testing.cases import Case
 from testing.hardware.sm90_sweep import CASES, asked_for, kernel_of
 from testing.kernels import (
+    ALIBI,
     BIAS,
+    CAP,
     EVERYTHING,
+    HALVES,
     MOD,
     PAGED,
     UNION,
@@ -35,6 +38,10 @@ VARIANTS = {
     "union": Variant(UNION, return_lse=True),
     "bias": Variant(BIAS & CAUSAL, return_lse=True),
     "function": Variant(CAUSAL, return_lse=True, score_mod=MOD),
+    "alibi": Variant(CAUSAL, return_lse=True, score_mod=ALIBI),
+    "capped": Variant(CAUSAL, return_lse=True, score_mod=CAP),
+    "halves": Variant(HALVES & CAUSAL, return_lse=True),
+    "halves in a window": Variant(HALVES & WINDOW, return_lse=True),
     "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
     "paged": Variant(CAUSAL, page_size=16, **PAGED),
     "paged by rows": Variant(CAUSAL, page_size=16, by_rows=True, **PAGED),
@@ -71,6 +78,8 @@ DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 """Head dims of every tile, and that of V where it is smaller."""
 FP8_DEPTHS = ((64, 0), (128, 0), (192, 128), (192, 0), (208, 0), (256, 0))
 QUICK = (
+    ("alibi", BF16, (128, 0), False), ("capped", BF16, (256, 0), False),
+    ("halves", BF16, (128, 0), False),
     ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
     ("everything paged split", FP8, (256, 0), True),
     ("union function paged", FP8, (64, 0), True), ("everything split", FP8, (192, 0), False),
@@ -139,7 +148,9 @@ def test_no_role_spills_beside_a_wide_fp8_v_of_few_rows(
     ("variant", "kernel"),
     [
         pytest.param(*of, marks=pytest.mark.slow if of in STREAMED else pytest.mark.exhaustive)
-        for of in product([n for n in VARIANTS if "split" not in n and "rows" not in n], KERNELS)
+        for of in product(
+            [n for n in VARIANTS if not {"split", "rows", "halves"} & {*n.split()}], KERNELS
+        )
     ],
 )
 def test_no_role_spills_in_stream_k(
@@ -156,6 +167,34 @@ def test_no_role_spills_in_stream_k(
         assert variant == "everything"
         pytest.skip("refused")
     require_no_spills(made)
+
+
+FAR = Variant(score_mod=ALIBI)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variant", "scheduler"),
+    [*product((VARIANTS["alibi"], FAR, VARIANTS["capped"]), SCHEDULERS)],
+    ids=lambda value: "-".join(value.name_parts) if isinstance(value, Variant) else value.name,
+)
+def test_no_role_spills_in_the_tile_of_many_keys(variant: Variant, scheduler: Scheduler) -> None:
+    features = replace(variant, scheduler=scheduler)
+    made = SM90Spec.for_attention(BF16, 128, group=2, variant=features)
+    assert made.may_take_long_keys
+    require_no_spills(made.with_long_keys())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("depths", "scheduler"), [*product(DEPTHS, SCHEDULERS)], ids=str)
+def test_no_role_spills_where_distances_have_both_signs(
+    depths: tuple[int, int], scheduler: Scheduler
+) -> None:
+    head_dim, head_dim_v = depths
+    features = replace(FAR, scheduler=scheduler)
+    require_no_spills(
+        SM90Spec.for_attention(BF16, head_dim, group=2, variant=features, head_dim_v=head_dim_v)
+    )
 
 
 @pytest.mark.parametrize(

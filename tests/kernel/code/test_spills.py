@@ -21,7 +21,19 @@ from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.register_tuning import most_keys
 from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
-from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
+from testing.kernels import (
+    ALIBI,
+    BIAS,
+    CAP,
+    EVERYTHING,
+    FLOATS,
+    HALVES,
+    MOD,
+    PERSISTENT,
+    TOKENS,
+    UNION,
+    WINDOW,
+)
 from testing.kernels import KERNELS as LISTED
 from testing.sass import spilled
 from tests.kernel.random_cases import also
@@ -58,7 +70,16 @@ VARIANTS = {
     "persistent all": replace(ALL, **PERSISTENT),
     "persistent": replace(ALL, partition=Partition.NONE, **PERSISTENT),
 }
+VARIANTS |= {
+    "alibi": Variant(CAUSAL, score_mod=ALIBI),
+    "far": Variant(score_mod=ALIBI),
+    "capped": Variant(CAUSAL, score_mod=CAP),
+    "halves": Variant(HALVES & CAUSAL, return_lse=True),
+    "floats": Variant(FLOATS & CAUSAL, return_lse=True),
+}
 DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
+for name, how in product(("alibi", "far", "capped", "halves"), (PERSISTENT, DYNAMIC)):
+    VARIANTS[f"{how['scheduler'].name.lower()} {name}"] = replace(VARIANTS[name], **how)
 VARIANTS["dynamic plain"] = Variant(CAUSAL, return_lse=True, **DYNAMIC)
 VARIANTS["dynamic packed"] = Variant(CAUSAL, ragged_q=True, ragged_k=True, **DYNAMIC)
 for size in (16, 64, 256):
@@ -142,6 +163,10 @@ SLOW = (
     ("pair_cta d128", "dynamic all"),
     # Whose correction writes O.
     ("2Q d96", "dynamic plain"),
+    ("2Q d128", "dynamic capped"),
+    # Whose biases are on their way while S is waited for.
+    ("2Q d64", "halves"),
+    ("d256", "halves"),
     # Where P would leave no registers if it crossed.
     ("2Q d64", "persistent all but bias"),
     # Whose softmax writes whole query tiles and parts of them.
@@ -212,6 +237,11 @@ EXHAUSTIVE = (
     ("1Q d128", "cluster2 all"),
     ("1Q d128 fp8", "persistent tokens function"),
     *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
+    *product(
+        (*IN_FULL, *CROSSED_FP8, "2Q d192v128", "2Q d96", *WIDE_FP8),
+        (f"{how} {name}" for how in ("persistent", "dynamic")
+         for name in ("alibi", "far", "capped", "halves")),
+    ),
     # Pairs that are dynamic by themselves.
     *product(("d256 fp8", "d512 fp8"), ("dynamic plain",)),
     *product(("d256", "d512", "d256 fp8", "d512 fp8"), ("dynamic packed",)),

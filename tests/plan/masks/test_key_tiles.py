@@ -169,7 +169,7 @@ def test_a_biased_tile_is_never_full(mask: Mask, tile: Tile) -> None:
         if tile_status(mask, tile.rows, t, tile.tile_keys) is not TileStatus.FULL:
             continue
         for term in found:
-            if not term.bias_slots:
+            if not term.biases:
                 continue
             for row in range(tile.first, tile.first + tile.count):
                 span = term.interval(row, tile.num_keys, tile.valid, HOST)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.key_tiles import visible_keys
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
@@ -67,7 +68,7 @@ def test_terms_add_what_the_mask_adds(
     for term in found:
         span = term.interval(row, num_keys, valid, HOST)
         if span.start <= key < span.stop:
-            sums.append(float(sum(biases[slot] for slot in term.bias_slots)))
+            sums.append(float(sum(biases[bias.slot] for bias in term.biases)))
     assert max(sums, default=None) == added(mask, row, key, valid, biases)
 
 
@@ -116,7 +117,7 @@ def test_terms_in_cases_known_by_hand(mask: Mask, expected: list[set[Mask]]) -> 
 
 def test_a_bias_taken_twice_is_added_twice() -> None:
     (term,) = terms(AndMask(DenseBiasMask(0), AndMask(CAUSAL, DenseBiasMask(0))))
-    assert term.bias_slots == (0, 0)
+    assert [bias.slot for bias in term.biases] == [0, 0]
 
 
 def test_too_many_intervals_are_refused() -> None:
@@ -138,6 +139,9 @@ def test_names_of_the_usual_masks() -> None:
     assert SlidingWindowMask(3, None).name == "window_3_n"
     assert (ChunkedMask(64) & CAUSAL).name == "chunked_64_and_causal"
     assert (PaddingMask(0) | DenseBiasMask(1)).name == "padding0_or_bias1"
+    assert DenseBiasMask(2, at_once=8).name == "bias2_x8"
+    assert DenseBiasMask(0, DType.FP16).name == "bias0_fp16"
+    assert DenseBiasMask(0, DType.BF16, 16).name == "bias0_bf16_x16"
 
 
 @pytest.mark.parametrize(

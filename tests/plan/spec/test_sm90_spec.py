@@ -25,7 +25,10 @@ from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
 from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
-MOD = ScoreMod("mod", "digest")
+MOD, SMALL = ScoreMod("mod", "digest", (1,)), ScoreMod("small", "digest")
+CAP = ScoreMod("cap", "30", cap=30.0)
+ALIBI = ScoreMod("alibi", "alibi1", (1,), slopes=True)
+HALVES, FLOATS = DenseBiasMask(0, DType.BF16, at_once=16), DenseBiasMask(0, at_once=8)
 
 
 def spec(head_dim: int, **variant: Any) -> SM90Spec:
@@ -62,6 +65,29 @@ def test_products_start_in_turn_but_where_that_costs_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("score_mod", "mask", "consumers", "keys"),
+    [(CAP, NULL, 2, 32), (ALIBI, NULL, 2, 32), (None, HALVES, 2, 64)],
+)
+def test_tiles_of_fp8_shrink_for_all_that_changes_scores(
+    score_mod: ScoreMod | None, mask: Mask, consumers: int, keys: int
+) -> None:
+    variant = Variant(mask, score_mod=score_mod)
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=variant)
+    assert (made.config.num_consumers, made.config.BN) == (consumers, keys)
+    assert made.scales_first
+    assert not made.starts_biases
+
+
+def test_alibi_alone_is_added_to_raw_scores_of_16_bits() -> None:
+    assert spec(128, score_mod=ALIBI).adds_slopes
+    assert not spec(128, score_mod=ALIBI).scales_first
+    assert not spec(128, mask=DenseBiasMask(0), score_mod=ALIBI).adds_slopes
+    assert not SM90Spec.for_attention(
+        DType.FP8_E4M3, 128, variant=Variant(score_mod=ALIBI)
+    ).adds_slopes
+
+
+@pytest.mark.parametrize(
     ("head_dim", "variant", "keys"),
     [
         (64, {}, 128),
@@ -90,9 +116,20 @@ def test_few_rows(head_dim: int, variant: dict[str, object], keys: int) -> None:
         (256, {"score_mod": MOD}, 2, 32),
         (256, {"mask": DenseBiasMask(0)}, 2, 64),
         (64, {"mask": DenseBiasMask(0), "score_mod": MOD}, 2, 32),
+        (128, {"mask": CAUSAL}, 2, 128),
+        (128, {"mask": CAUSAL, "score_mod": CAP}, 2, 128),
+        (128, {"score_mod": ALIBI}, 2, 128),
+        (128, {"score_mod": SMALL}, 2, 128),
+        (256, {"mask": CAUSAL, "score_mod": SMALL}, 2, 80),
+        (128, {"mask": SlidingWindowMask(20, 0), "score_mod": ALIBI}, 2, 64),
+        (128, {"mask": FLOATS}, 2, 64),
+        (128, {"mask": HALVES}, 2, 128),
+        (128, {"mask": HALVES & SlidingWindowMask(20, 0)}, 2, 128),
+        (256, {"mask": HALVES & CAUSAL}, 2, 80),
+        (256, {"mask": HALVES & SlidingWindowMask(20, 0)}, 2, 64),
     ],
 )
-def test_tiles_shrink_where_scores_change(
+def test_tiles_shrink_where_scores_change_at_length(
     head_dim: int, variant: dict[str, object], consumers: int, keys: int
 ) -> None:
     config = spec(head_dim, **variant).config

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4_cute.plan.facts.numbers import BRIEF_CAP
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
     NULL,
@@ -278,20 +277,3 @@ def test_a_modifier_without_its_function_is_not_traced() -> None:
     assert ScoreMod("tilt", "abc", function=max).traced is max
     with pytest.raises(ValueError, match="score_mod='tilt' has no function"):
         _ = MOD.traced
-
-
-@pytest.mark.parametrize(
-    ("variant", "expected"),
-    [
-        (Variant(), 0.0),
-        (Variant(score_mod=MOD), 0.0),
-        (Variant(score_mod=ScoreMod("cap", "30", cap=30.0)), 30.0),
-        (Variant(score_mod=ScoreMod("cap", "256", cap=BRIEF_CAP)), BRIEF_CAP),
-        (Variant(score_mod=ScoreMod("cap", "257", cap=257.0)), 0.0),
-        (Variant(DenseBiasMask(0), score_mod=ScoreMod("cap", "30", cap=30.0)), 0.0),
-    ],
-)
-def test_a_brief_softcap_that_is_all_that_changes_scores_is_known(
-    variant: Variant, expected: float
-) -> None:
-    assert variant.only_caps == expected
