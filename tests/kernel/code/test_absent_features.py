@@ -28,6 +28,7 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.variant import Partition, Variant
+from testing.kernels import ALIBI, HALVES
 from testing.sass import compiled
 
 PLAIN = [
@@ -57,11 +58,16 @@ FEATURES = {
     "windows": Feature(("operands.scores.mask_spans",), Variant(SlidingWindowMask(70, 3))),
     "padding": Feature(("device.memory.gmem.load_i32",), Variant(PaddingMask(0))),
     "bias": Feature(
-        ("operands.scores.modified", "operands.scores.RowBias.of"), Variant(DenseBiasMask(0))
+        ("operands.scores.modified", "operands.biases.RowBias.loaded"), Variant(DenseBiasMask(0))
     ),
+    "biases before scores": Feature(
+        ("operands.biases.RowBias.start", "operands.biases.widened"),
+        Variant(HALVES),
+    ),
+    "alibi": Feature(("operands.scores.sloped",), Variant(score_mod=ALIBI)),
     "union of biases": Feature(
         (
-            "operands.scores.where_visible", "operands.scores.visibility_word",
+            "operands.biases.where_visible", "operands.biases.visibility_word",
             "operands.scores.opaque", "operands.scores.warp_barrier",
         ),
         Variant(DenseBiasMask(0) & CAUSAL | SlidingWindowMask(5, 5)),
