@@ -23,12 +23,7 @@ from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..operands.scores import TileView, scores_and_max
-from ..operands.token_scales import (
-    TileScales,
-    keep_query_scale,
-    release_scales,
-    wait_for_scales,
-)
+from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.copies import write_output as write_output_of_copies
 from ..output.depth512 import write_output
 from ..output.last import join_if_last
@@ -164,12 +159,9 @@ def own_first_key(ctx: Depth512Context, row: Depth512Row) -> Int32 | int:
     return own if is_zero(row.first_column) else row.first_column
 
 
-def tile_of(
-    ctx: Depth512Context, row: Depth512Row, tile: Int32, scales: TileScales | None
-) -> TileView:
-    """Return the ``tile``-th key tile as the row sees it."""
-    first = ctx.work.key_tile(tile) * ctx.spec.config.BN + own_first_key(ctx, row)
-    return TileView.of(ctx, row, first, scales)
+def first_key_of(ctx: Depth512Context, row: Depth512Row, tile: Int32) -> Int32:
+    """Return the first key that the thread has of the ``tile``-th key tile."""
+    return ctx.work.key_tile(tile) * ctx.spec.config.BN + own_first_key(ctx, row)
 
 
 @cute.jit
@@ -179,14 +171,15 @@ def softmax_tile(
     """Process one key tile; returns the row's new maximum and the thread's new partial sum."""
     config, step, hand_over = ctx.spec.config, ctx.loaded_before(tile), ctx.mbars.consumer_s()
     if cutlass.const_expr(ctx.spec.starts_biases):
-        key_tile = tile_of(ctx, row, tile, None)
+        key_tile = TileView.of(ctx, row, first_key_of(ctx, row, tile), None)
         key_tile.biases.start(range(ctx.spec.column_plan.bn))
     hand_over.wait(step)
     tmem.fence_after_thread_sync()
+    first = first_key_of(ctx, row, tile)
     row = row.with_scores_at(row.scores + hand_over.stage(step) * config.s_columns)
     if cutlass.const_expr(not ctx.spec.starts_biases):
         scales = wait_for_scales(ctx, row, tile, own_first_key(ctx, row))
-        key_tile = tile_of(ctx, row, tile, scales)
+        key_tile = TileView.of(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     release_scales(ctx, tile)
     tmem.fence_before_thread_sync()
