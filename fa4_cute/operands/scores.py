@@ -19,7 +19,6 @@ from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import keep_in_front, warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
-from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.facts.wgmma import Columns
 from ..plan.masks.masks import is_zero
@@ -109,15 +108,10 @@ def visible_rows(
         return changed
     own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
     if len(warp) == 1 and own[0][0].start is None:
-        stops, packed = [row[0].stop for row in own], _has_packed_floats(tiles[0])
+        stops, packed = [row[0].stop for row in own], tiles[0].ctx.spec.packs_floats
         return mask_columns(changed, columns, stops, warp[0].stop, packed=packed)
     spans, of_warp = [spans_of(row) for row in own], spans_of(warp)
     return mask_spans(changed, columns, spans, of_warp)
-
-
-def _has_packed_floats(tile: TileView) -> bool:
-    """Whether the device computes two floats at once; Hopper does not."""
-    return tile.ctx.spec.arch != SM90A
 
 
 def _changed(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
@@ -186,7 +180,7 @@ class ColumnModifier:
         cap = self.tile.ctx.spec.variant.changes.only_cap
         if cap:
             factor, limit = score_math.cap_factor(self.tile.row.magnitude, cap), cap * LOG2_E
-            if _has_packed_floats(self.tile):
+            if self.tile.ctx.spec.packs_floats:
                 return score_math.capped2(raw, factor, limit)
             low, high = (score_math.capped(value, factor, limit) for value in raw)
             return low, high
@@ -199,14 +193,14 @@ class ColumnModifier:
         """Return the scores of two columns with their biases, in natural units."""
         (term,) = self.tile.ctx.spec.variant.terms
         low, high = (self.bias.sum_of(term, column) for column in columns)
-        if _has_packed_floats(self.tile):
+        if self.tile.ctx.spec.packs_floats:
             return fma2(raw, (self.natural, self.natural), (low, high))
         return fma(raw[0], self.natural, low), fma(raw[1], self.natural, high)
 
     def binary(self, low: Float32, high: Float32) -> F32x2:
         """Return the scores of two columns times log2(e)."""
         log2_e = Float32(LOG2_E)
-        if _has_packed_floats(self.tile):
+        if self.tile.ctx.spec.packs_floats:
             return saturating_mul2((low, high), (log2_e, log2_e))
         return saturating_mul(low, log2_e), saturating_mul(high, log2_e)
 

@@ -8,7 +8,6 @@ import cutlass
 from cutlass import Boolean, Float32, Int32
 
 from ..device.math.slopes import turned_behind, with_distances
-from ..plan.facts.hardware import SM90A
 from ..plan.facts.wgmma import Columns
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
@@ -31,7 +30,7 @@ def sloped(
     """
     own_key, tile_key = keys
     first, slope = Float32(row.place - own_key), row.slope
-    packed = ctx.spec.arch != SM90A
+    packed = ctx.spec.packs_floats
     if ctx.spec.variant.changes.look_back:
         return with_distances(values, columns, first, slope, packed=packed)
     # The sign of a distance is that of the warp's tile: behind all its rows, or not.

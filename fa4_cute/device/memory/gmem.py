@@ -17,7 +17,7 @@ _VECTOR_WORDS = 4
 
 def word_address(base: Int64, index: Int32 | int) -> Int64:
     """Return the address of 32-bit word ``index`` of an array."""
-    return base + Int64(index) * WORD_BYTES
+    return element_address(base, index, WORD_BYTES)
 
 
 def element_address(base: Int64, index: Int32 | int, size: int) -> Int64:

@@ -216,7 +216,7 @@ def check_slopes(modifier: score_mods.ScoreModifier, q: Any, batch: int) -> None
         ValueError: naming the shape and the heads.
     """
     for step in modifier.steps:
-        if step.kind != "alibi":
+        if step.kind != score_mods.ALIBI:
             continue
         shape = tuple(step.tensors[0].shape)
         want = (batch, q.shape[-2])[-len(shape) :]

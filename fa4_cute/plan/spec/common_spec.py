@@ -12,7 +12,7 @@ from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..config.sm90_config import SM90Config
 from ..facts.dtypes import DType
-from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, WARP_THREADS, SwizzleMode, prev_pow2
+from ..facts.hardware import OUTPUT_SWIZZLE, SM90A, SM100A, WARP_THREADS, SwizzleMode, prev_pow2
 from ..masks.masks import CAUSAL, NULL
 from .combine_spec import CombineSpec
 from .extras import Extras
@@ -106,6 +106,11 @@ class CommonSpec(ABC):
     def return_lse(self) -> bool:
         """Whether the log-sum-exp of every row is written."""
         return self.variant.return_lse
+
+    @property
+    def packs_floats(self) -> bool:
+        """Whether the device computes two floats at once; Hopper does not."""
+        return self.arch != SM90A
 
     @property
     def adds_slopes(self) -> bool:
