@@ -15,10 +15,13 @@ from ..device.math import score_math
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import F32x2, fma, fma2, opaque, saturating_mul, saturating_mul2
 from ..device.math.mask import mask_columns, mask_spans
+from ..device.math.pairs import PairMath
+from ..device.math.score_math import TOGETHER, capped_together
 from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import keep_in_front, warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.compute.exp2_plan import is_cap_emulated
 from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.facts.wgmma import Columns
 from ..plan.masks.masks import is_zero
@@ -101,17 +104,33 @@ def visible_rows(
     rows: Several[list[Float32]], columns: Columns, tiles: Several[TileView]
 ) -> list[list[Float32]]:
     """Return :func:`visible` of each of the thread's rows; one branch skips the mask of all."""
-    variant = tiles[0].ctx.spec.variant
+    spec = tiles[0].ctx.spec
+    variant = spec.variant
+    if variant.changes.only_cap and spec.shares_caps:
+        # A NaN that no row sees must not reach scores that share its reciprocal.
+        rows = _without_hidden(rows, columns, tiles, packed=False)
     changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
-    if tiles[0].whole_in is not None or variant.has_biases_of_terms:
+    if variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
         return changed
+    return _without_hidden(changed, columns, tiles, packed=spec.packs_floats)
+
+
+def _without_hidden(
+    rows: Several[list[Float32]], columns: Columns, tiles: Several[TileView], *, packed: bool
+) -> list[list[Float32]]:
+    """Return the thread's rows with -inf where a row is blind.
+
+    ``packed``: by packed floats, which turn a NaN that a row sees into infinity.
+    """
+    if tiles[0].whole_in is not None:
+        return list(rows)
     own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
     if len(warp) == 1 and own[0][0].start is None:
-        stops, packed = [row[0].stop for row in own], tiles[0].ctx.spec.packs_floats
-        return mask_columns(changed, columns, stops, warp[0].stop, packed=packed)
+        stops = [row[0].stop for row in own]
+        return mask_columns(rows, columns, stops, warp[0].stop, packed=packed)
     spans, of_warp = [spans_of(row) for row in own], spans_of(warp)
-    return mask_spans(changed, columns, spans, of_warp)
+    return mask_spans(rows, columns, spans, of_warp)
 
 
 def _changed(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
@@ -132,6 +151,9 @@ def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Fl
     Two columns at a time, so that little is alive besides the scores; ``ScoreLoads`` says how many
     columns' loads are under way together.
     """
+    cap = tile.ctx.spec.variant.changes.only_cap
+    if cap:
+        return capped(values, cap, tile)
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
     values, changed = list(values), list[Float32]()
     for group in loads.groups(len(columns)):
@@ -144,6 +166,21 @@ def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Fl
         for i in group[::2]:
             changed += modifier.pair((values[i], values[i + 1]), columns[i : i + 2], columns.start)
     return changed
+
+
+def capped(values: list[Float32], cap: float, tile: TileView) -> list[Float32]:
+    """Return ``values`` softcapped, times log2(e)."""
+    spec, limit = tile.ctx.spec, cap * LOG2_E
+    factor = score_math.cap_factor(tile.row.magnitude, cap)
+    if not spec.shares_caps:
+        return [score_math.capped(value, factor, limit) for value in values]
+    math, found = PairMath.of(packed=spec.packs_floats), list[Float32]()
+    for group, start in enumerate(range(0, len(values), TOGETHER)):
+        together = values[start : start + TOGETHER]
+        # An H200 takes no less with polynomials, or more (docs/hopper.md).
+        emulated = spec.packs_floats and is_cap_emulated(group)
+        found += capped_together(together, factor, limit, math, emulated=emulated)
+    return found
 
 
 @dataclass(frozen=True)
@@ -177,13 +214,6 @@ class ColumnModifier:
 
         ``first_column`` is the first of the columns that are loaded together with these.
         """
-        cap = self.tile.ctx.spec.variant.changes.only_cap
-        if cap:
-            factor, limit = score_math.cap_factor(self.tile.row.magnitude, cap), cap * LOG2_E
-            if self.tile.ctx.spec.packs_floats:
-                return score_math.capped2(raw, factor, limit)
-            low, high = (score_math.capped(value, factor, limit) for value in raw)
-            return low, high
         if self.tile.ctx.spec.variant.changes.only_biases:
             return self.binary(*self.added(raw, columns))
         low, high = (self.changed(v, c, first_column) for v, c in zip(raw, columns, strict=True))

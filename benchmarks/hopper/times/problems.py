@@ -90,11 +90,12 @@ class Problem:
         return 2 * self.batch * self.heads * self.pairs() * (self.head_dim + self.head_dim_v)
 
     def bytes(self) -> int:
-        """What must be read and written at least: q, k, v and O once each."""
+        """What must be read and written at least: q, k, v, O and visible biases once each."""
         element, both = BYTES[self.dtype], self.head_dim + self.head_dim_v
         keys = self.batch * self.seqlen_k * self.heads_kv * both * element
         rows = self.batch * self.seqlen_q * self.heads
-        return keys + rows * (self.head_dim * element + self.head_dim_v * BYTES["bf16"])
+        biases = self.heads * self.pairs() * BYTES["bf16"] * (self.added == "bias")
+        return keys + biases + rows * (self.head_dim * element + self.head_dim_v * BYTES["bf16"])
 
     @property
     def by_bandwidth(self) -> bool:

@@ -43,6 +43,11 @@ def mul(a: Float32, b: Float32) -> Float32:
     return cute.math.mul(a, b, ftz=True)
 
 
+def add(a: Float32, b: Float32) -> Float32:
+    """Return ``a + b``, rounded, never fused with a product."""
+    return cute.math.add(a, b, ftz=True)
+
+
 def add_down(a: Float32, b: Float32) -> Float32:
     """Return ``a + b`` rounded towards minus infinity."""
     return cute.math.add(a, b, rounding=cute.math.RoundingMode.DOWN, ftz=True)
@@ -60,6 +65,11 @@ def max3(a: Float32, b: Float32, c: Float32) -> Float32:
 def max2(a: Float32, b: Float32) -> Float32:
     """Return the larger of two; NaN if either operand is."""
     return cute.arch.fmax(a, b, nan=True, ftz=True)
+
+
+def min2(a: Float32, b: Float32) -> Float32:
+    """Return the smaller of two; NaN if either operand is."""
+    return cute.arch.fmin(a, b, nan=True, ftz=True)
 
 
 def exp2_hardware(x: Float32) -> Float32:

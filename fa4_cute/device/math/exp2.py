@@ -9,10 +9,19 @@ exactly 0: masked scores stay out of the row sum.
 Constants and the choice of pairs: ``fa4_cute.plan.compute.exp2_plan``.
 """
 
+from collections.abc import Sequence
+
 from cutlass import Float32, Int32
 
-from ...plan.compute.exp2_plan import EXPONENT_SHIFT, MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC
+from ...plan.compute.exp2_plan import (
+    EXPONENT_SHIFT,
+    MIN_EXPONENT,
+    POLYNOMIAL,
+    PRECISE_POLYNOMIAL,
+    ROUND_MAGIC,
+)
 from .arith import F32x2, add2, exp2_hardware, fma2, max2, sub2
+from .pairs import both, halves
 
 
 def exp2_pair_hardware(x: F32x2) -> F32x2:
@@ -21,20 +30,30 @@ def exp2_pair_hardware(x: F32x2) -> F32x2:
 
 
 def exp2_pair_polynomial(x: F32x2) -> F32x2:
-    """Return ``2**x`` of both halves for ``x <= 127`` with arithmetic only."""
-    magic = _both(ROUND_MAGIC)
-    lowest = Float32(MIN_EXPONENT)
-    clamped = (max2(x[0], lowest), max2(x[1], lowest))
+    """Return ``2**x`` of both halves for ``x <= 127`` with arithmetic only; of NaN any number."""
+    return _polynomial(_clamped(x), POLYNOMIAL)
+
+
+def exp2_pair_precise(x: F32x2) -> F32x2:
+    """Return the same, off by a float32 rounding instead of a rounding of P; NaN stays NaN."""
+    clamped = _clamped(x)
+    return fma2(clamped, both(0.0), _polynomial(clamped, PRECISE_POLYNOMIAL))
+
+
+def _clamped(x: F32x2) -> F32x2:
+    """Return ``x``, finite or NaN: what is lower gives 0 as well."""
+    return halves(max2, x, both(MIN_EXPONENT))
+
+
+def _polynomial(clamped: F32x2, polynomial: Sequence[float]) -> F32x2:
+    """Return ``2**clamped``; ``polynomial``: coefficients of ``2**f``, from the constant on."""
+    magic = both(ROUND_MAGIC)
     shifted = add2(clamped, magic, rnd="rm")
     fraction = sub2(clamped, sub2(shifted, magic))
-    power = _both(POLYNOMIAL[-1])
-    for coefficient in POLYNOMIAL[-2::-1]:
-        power = fma2(power, fraction, _both(coefficient))
+    power = both(polynomial[-1])
+    for coefficient in polynomial[-2::-1]:
+        power = fma2(power, fraction, both(coefficient))
     return _scale(power[0], shifted[0]), _scale(power[1], shifted[1])
-
-
-def _both(value: float) -> F32x2:
-    return Float32(value), Float32(value)
 
 
 def _scale(power: Float32, shifted: Float32) -> Float32:

@@ -4,12 +4,15 @@
 0.02 in the score; the functions here use exp2 and a reciprocal instead.
 """
 
+from typing import Final
+
 import cutlass
 from cutlass import Float32, Int32, cute
 
 from ...plan.facts.numbers import BRIEF_CAP, LOG2_E
-from .arith import F32x2, absolute, add2, exp2_hardware, fma2, mul2, reciprocal
-from .exp2 import exp2_pair_hardware
+from .arith import absolute, exp2_hardware, min2, mul, reciprocal
+from .exp2 import exp2_pair_hardware, exp2_pair_precise
+from .pairs import PairMath, both, halves
 
 _SMALL = 0.6
 """Up to here a polynomial is used: the quotient below loses digits where tanh is near 0."""
@@ -22,9 +25,14 @@ _SERIES = (
 )
 """``tanh(x) / x - 1`` in powers of ``x * x``, best relative fit on [0, 0.6], error 2.7e-9."""
 
+TOGETHER: Final = 4
+"""Scores that share the reciprocal of a softcap."""
+LARGEST_EXPONENT: Final = 31.0
+"""Of a softcap's denominator: the product of ``TOGETHER`` such ones is a float32."""
+
 
 def softcap(score: Float32, cap: float) -> Float32:
-    """Return ``cap * tanh(score / cap)``, off by less than 5e-5 up to ``BRIEF_CAP``.
+    """Return ``cap * tanh(score / cap)``, off by less than 7e-7 of the cap up to ``BRIEF_CAP``.
 
     There it is ``cap - 2 cap / (1 + e**(2 score / cap))``, whose digits near 0 are lost: a softmax
     asks how far a score is off, not by which share of it. A larger cap needs these digits.
@@ -43,11 +51,32 @@ def capped(score: Float32, factor: Float32, limit: float) -> Float32:
     return fma(reciprocal(grown + Float32(1.0)), Float32(-2.0 * limit), Float32(limit))
 
 
-def capped2(scores: F32x2, factor: Float32, limit: float) -> F32x2:
-    """Return :func:`capped` of two scores at once."""
-    one, most, twice = Float32(1.0), Float32(limit), Float32(-2.0 * limit)
-    low, high = add2(exp2_pair_hardware(mul2(scores, (factor, factor))), (one, one))
-    return fma2((reciprocal(low), reciprocal(high)), (twice, twice), (most, most))
+def capped_together(
+    scores: list[Float32], factor: Float32, limit: float, math: PairMath, *, emulated: bool
+) -> list[Float32]:
+    """Return :func:`capped` of four scores, or fewer at a row's end; a NaN makes all of them NaN.
+
+    The four share a reciprocal, that of their denominators' product: the special-function unit,
+    which takes eight cycles for each, is what limits a softmax. ``emulated``: two of the four
+    powers run as a polynomial of packed floats. The exponents end where a denominator is 2**31, so that the product
+    is a float; what is left of ``2 limit`` there is less than a rounding of ``limit``.
+    """
+    if len(scores) < TOGETHER:
+        return [capped(score, factor, limit) for score in scores]
+    one, most = both(1.0), both(limit)
+    exponents = (math.mul(tuple(pair), both(factor)) for pair in (scores[:2], scores[2:]))
+    front, back = (halves(_ended, pair) for pair in exponents)
+    powers = exp2_pair_precise(front) if emulated else exp2_pair_hardware(front)
+    front, back = math.add(powers, one), math.add(exp2_pair_hardware(back), one)
+    low, high = math.mul(front, back)
+    shared = mul(reciprocal(mul(low, high)), Float32(-2.0 * limit))
+    inverse = mul(shared, high), mul(shared, low)
+    return [*math.fma(inverse, back, most), *math.fma(inverse, front, most)]
+
+
+def _ended(exponent: Float32) -> Float32:
+    """Return ``exponent``, no larger than that of a denominator that shares its reciprocal."""
+    return min2(exponent, Float32(LARGEST_EXPONENT))
 
 
 def cap_factor(magnitude: Float32, cap: float) -> Float32:

@@ -8,7 +8,7 @@ registers for is no free choice and stays in ``plan.spec.register_tuning``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
@@ -17,6 +17,8 @@ from ..facts.hardware import SETMAXNREG_STEP
 
 SHARE_OF: Final = 64
 """Pairs that a share of emulated exponentials counts in."""
+CAPPED_EMULATED: Final = 28
+"""The share beside a softcap: predicted best of 20 to 48 at 128, 24 to 32 at 64 and with fp8."""
 QUARTERS: Final = 4
 """Parts of P are quarters of a key tile."""
 
@@ -74,6 +76,10 @@ class Tuning:
     def ends(self) -> tuple[int, ...]:
         """Quarters of P that have been handed over after each part."""
         return tuple(accumulate(self.parts))
+
+    def beside_softcap(self) -> Tuning:
+        """Return the same with the share of exponentials that goes with those of a softcap."""
+        return replace(self, emulated=CAPPED_EMULATED)
 
     def num_emulated(self, num_pairs: int) -> int:
         """Return how many of ``num_pairs`` pairs of a row run as a polynomial."""

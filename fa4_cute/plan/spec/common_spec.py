@@ -113,6 +113,11 @@ class CommonSpec(ABC):
         return self.arch != SM90A
 
     @property
+    def shares_caps(self) -> bool:
+        """Whether softcapped scores share reciprocals; fp8 on Hopper has no registers for it."""
+        return self.packs_floats or self.config.qkv_dtype_size > 1
+
+    @property
     def adds_slopes(self) -> bool:
         """Whether ALiBi is added to raw scores, where nothing else changes them."""
         return self.variant.changes.only_slopes

@@ -74,11 +74,12 @@ def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
 
     P that crosses waits in registers for the columns of the other chain's S. A function beside a
     bias or several terms leaves none for it. Biases alone have loads under way there, which gain
-    more. Up to ``SHALLOW_DEPTH`` in 16 bits these, and limits
-    with stream-K, leave none for more exponentials than by default.
+    more. Up to ``SHALLOW_DEPTH`` in 16 bits these, and limits with stream-K, leave none for more
+    exponentials than by default. A softcap has its own share of them.
     """
     scarce = variant.score_mod is not None and (bool(variant.bias_slots) or len(variant.terms) > 1)
-    tuning, limited = config.tuning, scarce or (variant.streams_keys and _has_limits(variant))
+    tuning = config.tuning.beside_softcap() if variant.changes.only_cap else config.tuning
+    limited = scarce or (variant.streams_keys and _has_limits(variant))
     if limited and config.qkv_dtype_size > 1 and config.qk_depth <= SHALLOW_DEPTH:
         tuning = replace(tuning, emulated=min(tuning.emulated, Tuning().emulated))
     return replace(tuning, crosses=tuning.crosses and not (scarce or variant.changes.only_biases))

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4_cute.plan.compute.exp2_plan import MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC, Exp2Plan
+from fa4_cute.plan.compute.exp2_plan import (
+    MIN_EXPONENT,
+    POLYNOMIAL,
+    PRECISE_POLYNOMIAL,
+    ROUND_MAGIC,
+    Exp2Plan,
+    is_cap_emulated,
+)
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.tuning import Tuning
 from fa4_cute.plan.facts.dtypes import DType
@@ -61,16 +68,32 @@ def test_a_share_that_does_not_fit_is_refused() -> None:
         Exp2Plan(66, 4)
 
 
-def test_the_polynomial_is_good_to_the_precision_of_p() -> None:
-    x = np.linspace(-126.0, 0.0, 20011, dtype=np.float32)
+def polynomial_of(x: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
+    """``2**x`` as the device computes it, and its relative error."""
     clamped = np.maximum(x, np.float32(MIN_EXPONENT))
     # add.rm: numpy rounds to nearest, so the floor is taken in double precision first.
     rounded = (np.floor(clamped.astype(np.float64)) + ROUND_MAGIC).astype(np.float32)
     fraction = (clamped - (rounded - np.float32(ROUND_MAGIC))).astype(np.float32)
-    c0, c1, c2, c3 = (np.float32(c) for c in POLYNOMIAL)
-    p = ((c3 * fraction + c2) * fraction + c1) * fraction + c0
+    power = np.full_like(fraction, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        power = power * fraction + np.float32(coefficient)
     shifted = rounded.view(np.uint32) << np.uint32(23)
-    result = (p.view(np.uint32) + shifted).view(np.float32)
-    error = np.abs(result / np.exp2(x.astype(np.float64)) - 1)
+    return (power.view(np.uint32) + shifted).view(np.float32)
+
+
+def test_the_polynomial_is_good_to_the_precision_of_p() -> None:
+    x = np.linspace(-126.0, 0.0, 20011, dtype=np.float32)
+    error = np.abs(polynomial_of(x, POLYNOMIAL) / np.exp2(x.astype(np.float64)) - 1)
     assert error.max() < 2.0**-12  # well below half a unit of bf16 (2**-9) and fp16 (2**-11)
     assert error.max() > 2.0**-16  # it is the cubic, not the hardware's function
+
+
+def test_the_precise_polynomial_is_good_to_a_few_roundings() -> None:
+    x = np.linspace(-126.0, 31.0, 50021, dtype=np.float32)
+    error = np.abs(polynomial_of(x, PRECISE_POLYNOMIAL) / np.exp2(x.astype(np.float64)) - 1)
+    assert error.max() < 2.5e-7
+    assert polynomial_of(np.float32([-200.0, -np.inf]), PRECISE_POLYNOMIAL).tolist() == [0.0, 0.0]
+
+
+def test_every_second_group_of_a_softcap_has_polynomials() -> None:
+    assert [is_cap_emulated(group) for group in range(4)] == [False, True, False, True]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4_cute.plan.config.config import FA4Config
-from fa4_cute.plan.config.tuning import RoleRegisters
+from fa4_cute.plan.config.tuning import CAPPED_EMULATED, RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.spec.extras import ScoreMod
@@ -280,6 +280,21 @@ def test_every_scheduler_emulates_the_same_share(head_dim: int) -> None:
     )
     assert tile.tuning.emulated == dynamic.tuning.emulated
     assert (tile.crosses, dynamic.crosses) == (True, True)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_a_softcap_has_a_share_of_its_own(dtype: DType, head_dim: int) -> None:
+    capped, too_large, more = (
+        Variant(CAUSAL, score_mod=ScoreMod("cap", "c", cap=cap)) for cap in (30.0, 300.0, 30.0)
+    )
+    own, free, none, beside = (
+        KernelSpec.for_attention(dtype, head_dim, variant=variant).config.tuning.emulated
+        for variant in (capped, too_large, Variant(CAUSAL), replace(more, mask=BIAS))
+    )
+    assert own == CAPPED_EMULATED
+    assert free == none != own
+    assert beside != own
 
 
 DYNAMIC = Scheduler.DYNAMIC
