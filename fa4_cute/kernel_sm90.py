@@ -12,9 +12,9 @@ from cutlass import Int32
 
 from .kernel_base import AttentionKernel, Role
 from .plan.memory.sm90_smem import SM90SMemLayout
-from .plan.spec.schedule import TRANSPOSE, VALUES
+from .plan.spec.schedule import BIASES, TRANSPOSE, VALUES
 from .plan.spec.sm90_spec import SM90Spec
-from .roles import sm90_consumer, sm90_load, sm90_transpose
+from .roles import sm90_biases, sm90_consumer, sm90_load, sm90_transpose
 from .smem import SM90AttentionSMem
 from .tma import TensorMaps
 from .work.sequence import Arguments
@@ -38,6 +38,7 @@ class SM90MHA(AttentionKernel[SM90Context, SM90AttentionSMem]):
             "load": sm90_load.load,
             VALUES: sm90_load.load_values_apart,
             TRANSPOSE: sm90_transpose.transpose,
+            BIASES: sm90_biases.copy,
         }
 
     def shared_memory(self, base: Int32) -> SM90AttentionSMem:

@@ -27,26 +27,11 @@ from .sync.cursor import RingPlace, RingState, after_key, after_value, first_slo
 from .sync.role_pipeline import RolePipeline, StagedPipeline
 
 __all__ = [
-    "Barrier",
-    "BarrierBlock",
-    "Depth512MBars",
-    "FA4MiscMBars",
-    "HopperBarriers",
-    "LoadPlace",
-    "MBars",
-    "PairBarriers",
-    "RingPlace",
-    "RingState",
-    "RolePipeline",
-    "SM90MBars",
-    "StagedPipeline",
-    "TMAConsumerPipeline",
-    "TMAProducerPipeline",
-    "after_key",
-    "after_value",
-    "first_slots",
-    "next_slots",
-]
+    "Barrier", "BarrierBlock", "Depth512MBars", "FA4MiscMBars", "HopperBarriers", "LoadPlace",
+    "MBars", "PairBarriers", "RingPlace", "RingState", "RolePipeline", "SM90MBars",
+    "StagedPipeline", "TMAConsumerPipeline", "TMAProducerPipeline", "after_key", "after_value",
+    "first_slots", "next_slots",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -347,3 +332,7 @@ class SM90MBars(MBars):
     def raw_ring(self) -> StagedPipeline:
         """The slots of V as it is loaded, where it is transposed."""
         return self._ring(self.layout.raw_ring)
+
+    def bias_ring(self) -> StagedPipeline:
+        """The biases beside the slots of K."""
+        return self._ring(self.layout.bias_ring)

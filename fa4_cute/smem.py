@@ -231,6 +231,7 @@ class SM90AttentionSMem(SharedMemory):
         q_tile_smem          Q             one tile of 64 x padded depth per consumer; O over it
                              K slots       num_kv x (BN x padded depth), K-major
                              V slots       num_kv x (BN x padded ov_depth), MN-major
+        bias_smem            biases        num_kv x (rows x BN), where they are staged
         stretch_smem         stretch       17 pairs of words with stream-K
         mbar_base            mbarriers     8 bytes each (SM90MBars)
     """
@@ -245,6 +246,10 @@ class SM90AttentionSMem(SharedMemory):
     def q_tile_smem(self, consumer: Int32 | int) -> Int32:
         """Q tile of ``consumer``: 64 rows x padded depth columns of qkv_dtype, K-major."""
         return self.base + self.layout.q_tile_byte_offset(consumer)
+
+    def bias_smem(self, slot: Int32 | int, consumer: Int32 | int) -> Int32:
+        """Biases of ``consumer`` beside slot ``slot`` of K: a ``BiasTile``."""
+        return self.base + self.layout.bias_byte_offset(slot, consumer)
 
     def o_chunk_smem(self, consumer: Int32 | int, chunk: int = 0) -> Int32:
         """Chunk ``chunk`` of the staged O of ``consumer``: 64 rows x 128 bytes of output dtype."""

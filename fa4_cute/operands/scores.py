@@ -2,7 +2,8 @@
 
 Scores stay raw, and the softmax scale enters with the exponential, unless something is added to
 them: a score modifier or a bias. Then they are scaled first, in natural units, changed, and
-brought to powers of two, and ``row.scale`` is 1. ALiBi alone is added to raw scores (``slopes``).
+brought to powers of two, and ``row.scale`` is 1. Biases alone leave them in natural units, and
+ALiBi alone is added to raw scores (``slopes``).
 """
 
 from collections.abc import Callable
@@ -214,6 +215,8 @@ class ColumnModifier:
 
         ``first_column`` is the first of the columns that are loaded together with these.
         """
+        if self.tile.ctx.spec.adds_biases:
+            return self.added(raw, columns)
         if self.tile.ctx.spec.variant.changes.only_biases:
             return self.binary(*self.added(raw, columns))
         low, high = (self.changed(v, c, first_column) for v, c in zip(raw, columns, strict=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Float32, cute
 
-from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul
+from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul, saturating_mul
 from ..device.memory import gmem
 from ..plan.facts.numbers import LN_2, LOG2_E, MAX_FLOAT32
 from ..work.context import AttentionContext
@@ -37,7 +37,9 @@ class RowResult:
         The sink is folded once per row, here: it only adds to the sum. It may exceed every score,
         and then O and the sum become relative to it.
         """
-        top = mul(row_max, row.scale)
+        # With biases alone a maximum may be as low as floats go, and so is what it is scaled to.
+        times = saturating_mul if ctx.spec.adds_biases else mul
+        top = times(row_max, row.scale)
         if ctx.spec.probability.lift:
             # The exponentials are relative to a maximum that is lower by the lift of P.
             top = top - Float32(ctx.spec.probability.lift)

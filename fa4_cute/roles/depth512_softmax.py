@@ -188,12 +188,12 @@ def softmax_tile(
     if cutlass.const_expr(config.split_o):
         new_max = exchange(ctx, row, new_max, max2)
     probability = ctx.spec.probability
-    modified = row.is_modified
-    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
+    binary = row.is_binary
+    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_binary=binary)
     used_max, factor = softmax_math.rescale_decision(row_max, new_max, row.scale, probability)
     publish_factor(ctx, row, factor, tile)
     maxima = used_max, new_max
-    exponent = Exponent.or_nan(maxima, scale, probability, is_modified=modified)
+    exponent = Exponent.or_nan(maxima, scale, probability, is_binary=binary)
     sums = exponentiate_and_store(ctx, row, scores, exponent, tile)
     return used_max, fma(row_sum, factor, softmax_math.total(sums))
 

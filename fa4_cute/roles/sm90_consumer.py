@@ -13,6 +13,7 @@ product that read a slot is over.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
@@ -34,6 +35,7 @@ from ..operands.sm90_products import (
     start_products,
     start_scores,
 )
+from ..operands.staged_biases import StagedBias
 from ..operands.stale_values import clean_values_together
 from ..operands.token_scales import (
     TileScales,
@@ -83,13 +85,19 @@ def tile_scales(ctx: SM90Context, row: SM90Row, state: RingState) -> TileScales 
 def views_of(ctx: SM90Context, rows: Rows, tile: Int32, state: RingState) -> list[TileView]:
     """Return the ``tile``-th visited key tile as each of the rows sees it.
 
-    K of the tile is, or was, in the slot of ``state``.
+    K of the tile is, or was, in the slot of ``state``; biases that are staged beside it are waited
+    for.
     """
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
-    return [
+    views = [
         TileView.of(ctx, row, first_key, tile_scales(ctx, row, state), first_column)
         for row in rows
     ]
+    if not ctx.spec.config.stages_biases:
+        return views
+    ctx.mbars.bias_ring().consumer_wait(state)
+    staged = (StagedBias(ctx, row, state.index) for row in rows)
+    return [replace(view, biases=biases) for view, biases in zip(views, staged, strict=True)]
 
 
 def seen_scores(
@@ -119,6 +127,9 @@ def seen_scores(
     views = views or views_of(ctx, rows, tile, state)
     seen = visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
     free_keys(ctx, state, scores_are_scaled=True)
+    if ctx.spec.config.stages_biases:
+        barriers.warp_barrier()
+        ctx.mbars.bias_ring().consumer_arrive_as_warp(state)
     return seen
 
 
@@ -127,7 +138,7 @@ def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[
     running.row_max, running.most_kept, running.exponents = maxima, [], []
     probability = ctx.spec.probability
     for row, used in zip(rows, maxima, strict=True):
-        scale = softmax_math.exact_scale(used, row.scale, probability, is_modified=row.is_modified)
+        scale = softmax_math.exact_scale(used, row.scale, probability, is_binary=row.is_binary)
         exponent = Exponent.of(used, scale, probability)
         running.most_kept.append(softmax_math.most_kept(used, row.scale, probability))
         running.exponents += [exponent.scale, exponent.offset]

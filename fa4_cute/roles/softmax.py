@@ -244,7 +244,7 @@ def softmax_tile(
         key_tile = tile_of(ctx, row, visited, scales)
     if cutlass.const_expr(is_whole):
         key_tile = key_tile.seen_whole(ctx.tmem)
-    crosses, modified = ctx.spec.config.crosses, row.is_modified
+    crosses, binary = ctx.spec.config.crosses, row.is_binary
     if cutlass.const_expr(crosses and ctx.spec.variant.changes.are_brief):
         scores, new_max = scores_at_once(
             row, columns, row_max, key_tile, partial(say_read, ctx, row.chain)
@@ -255,7 +255,7 @@ def softmax_tile(
             # What changes scores leaves no registers for a whole row besides.
             say_read(ctx, row.chain)
     probability = ctx.spec.probability
-    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
+    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_binary=binary)
     used_max, factor = softmax_math.rescale_decision(
         row_max, new_max, row.scale, ctx.spec.probability
     )
@@ -269,7 +269,7 @@ def softmax_tile(
     early = joins_sum_early(ctx.spec.variant)
     with_tile = softmax_math.sum_after(row_sum, factor, early=early)
     maxima = used_max, new_max
-    exponent = Exponent.or_nan(maxima, scale, probability, is_modified=modified)
+    exponent = Exponent.or_nan(maxima, scale, probability, is_binary=binary)
     sums = exponentiate_and_store(ctx, row, scores, exponent, key_tile, tile)
     release_scales(ctx, visited)
     return used_max, with_tile(softmax_math.total(sums))

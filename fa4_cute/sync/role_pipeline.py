@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cutlass import Int32
 
+from ..device.memory import lane_copies
 from ..device.sync import barriers
 from ..plan.barriers.pipeline_plan import (
     BarrierWait,
@@ -96,6 +97,11 @@ class StagedPipeline:
     def producer_arrive_as_warp(self, state: SlotCursor) -> None:
         """The calling warps have filled the slot; they say so together."""
         self.block.arrive_as_warp(self.plan.producer_mbar(state.index))
+
+    def producer_arrive_after_copies(self, state: SlotCursor) -> None:
+        """Each calling thread says so when what it asked to be copied has arrived."""
+        mbar = self.plan.producer_mbar(state.index)
+        lane_copies.arrive_after(self.block.address_of(mbar))
 
     def consumer_wait(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """Wait until the bytes of stage ``qk_stage`` (default: the last) have landed."""

@@ -33,7 +33,8 @@ class ThreadRow(ABC):
         head: query head of the row.
         view: the keys the row sees.
         magnitude: magnitude of the softmax scale times log2(e).
-        is_modified: whether scores are scaled and changed first, and then binary logarithms.
+        is_modified: whether scores are scaled and changed first, so that they may be any number.
+        is_binary: whether they are binary logarithms then; with biases alone they are natural ones.
         scale: what the exponential multiplies scores by.
         place, places: where ALiBi is all that changes scores, the row counted from the first key,
             and first and last such row of the warp; no attributes elsewhere, nor the next.
@@ -66,6 +67,7 @@ class ThreadRow(ABC):
         self.head = query_head(ctx, index)
         self.view = RowView.of(ctx.spec, ctx.work.sequence, position, warp)
         self.is_modified = ctx.spec.scales_first
+        self.is_binary = ctx.spec.scales_first and not ctx.spec.adds_biases
         if ctx.spec.adds_slopes:
             offset = ctx.work.sequence.offset
             self.place, self.places = position + offset, (warp[0] + offset, warp[1] + offset)
@@ -111,7 +113,9 @@ class LaneRow(ThreadRow):
 
 def softmax_scale(spec: AttentionSpec, magnitude: Float32) -> Float32:
     """Return the factor that the exponential applies to a score; ``magnitude`` is the call's."""
-    return Float32(1.0) if spec.scales_first else magnitude
+    if not spec.scales_first:
+        return magnitude
+    return Float32(LOG2_E if spec.adds_biases else 1.0)
 
 
 def slope_of(ctx: AttentionContext, head: Int32) -> Float32:

@@ -58,8 +58,9 @@ def capped_together(
 
     The four share a reciprocal, that of their denominators' product: the special-function unit,
     which takes eight cycles for each, is what limits a softmax. ``emulated``: two of the four
-    powers run as a polynomial of packed floats. The exponents end where a denominator is 2**31, so that the product
-    is a float; what is left of ``2 limit`` there is less than a rounding of ``limit``.
+    powers run as a polynomial of packed floats. The exponents end where a denominator is 2**31, so
+    that the product is a float; what is left of ``2 limit`` there is less than a rounding of
+    ``limit``.
     """
     if len(scores) < TOGETHER:
         return [capped(score, factor, limit) for score in scores]

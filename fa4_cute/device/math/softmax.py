@@ -1,8 +1,9 @@
 """Softmax of one row per thread: row maximum, rescale decision, exponentials, row sum.
 
 Scores stay in raw units; ``scale`` (the softmax scale times log2 e, positive) enters in the fused
-multiply-add that feeds the exponential. Scores that were changed first are binary logarithms as
-large as a float32, and their scale is 1. Every list holds one register per key column.
+multiply-add that feeds the exponential. Scores that were changed first may be as large as a
+float32. They are binary logarithms, and their scale is 1, or natural ones with biases alone. Every
+list holds one register per key column.
 """
 
 from collections.abc import Callable
@@ -91,7 +92,7 @@ def most_kept(row_max: Float32, scale: Float32, probability: ProbabilityPlan) ->
 
 
 def exact_scale(
-    new_max: Float32, scale: Float32, probability: ProbabilityPlan, *, is_modified: bool
+    new_max: Float32, scale: Float32, probability: ProbabilityPlan, *, is_binary: bool
 ) -> Float32:
     """Return the factor of scores whose maximum has become ``new_max``.
 
@@ -100,7 +101,7 @@ def exact_scale(
     far apart. From there on the power of two below ``scale`` stands in for it: with it the product
     is exact, and what lies below the maximum still vanishes.
     """
-    if is_modified:
+    if is_binary:
         return scale
     product = absolute(new_max * scale)
     return where_at_least(product, probability.largest_product, power_below(scale), scale)
@@ -127,18 +128,18 @@ class Exponent:
     @classmethod
     def or_nan(
         cls, maxima: tuple[Float32, Float32], scale: Float32, probability: ProbabilityPlan,
-        *, is_modified: bool,
+        *, is_binary: bool,
     ) -> "Exponent":  # fmt: skip
         """Return what goes with ``maxima``, the one that a row uses and that of its scores, or what
         makes every exponent NaN where the second is infinite.
 
         It is where the row sees an infinite score, or a NaN under a mask (``device.math.mask``).
         Exact attention then has a row of NaN, but infinity less infinity is the exponent of that
-        column alone, and the polynomial would make a number of it. Of modified scores the scale is
+        column alone, and the polynomial would make a number of it. Of binary scores the scale is
         the constant 1, and a register of its own would be one too many.
         """
         used, largest = maxima
-        if not is_modified:
+        if not is_binary:
             return cls.of(used, fma(largest, Float32(0.0), scale), probability)
         own = cls.of(used, scale, probability)
         return cls(own.scale, fma(largest, Float32(0.0), own.offset))

@@ -13,6 +13,21 @@ from ..ptx import emit
 _MATRICES = 4
 
 
+def load(address: Int32) -> list[Int32]:
+    """Return the lane's words of four matrices. A whole warp.
+
+    Args:
+        address: shared address of the row that the lane names.
+
+    DSL: as for :func:`load_transposed`.
+    """
+    return emit(
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];",
+        (Int32,) * _MATRICES,
+        (address,),
+    )
+
+
 def load_transposed(address: Int32) -> list[Int32]:
     """Return the lane's words of four matrices of 16-bit elements, each transposed. A whole warp.
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...plan.config.depth512_config import DEPTHS
+from ...plan.config.operand_config import QKV_DTYPES
 from ...plan.config.sm90_tiles import MAX_DEPTH as MAX_SM90_DEPTH
 from ...plan.facts.dtypes import DType
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
-from ...plan.spec.sm90_spec import SM90_DTYPES, SM90Spec
+from ...plan.spec.sm90_spec import SM90Spec
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ KERNELS: Final = (
     ),
     KernelRow(
         name="SM90MHA",
-        dtypes=SM90_DTYPES,
+        dtypes=QKV_DTYPES,
         head_dims=(8, MAX_SM90_DEPTH),
         features=frozenset(SM90_FEATURES),
         specify=SM90Spec,

@@ -35,6 +35,7 @@ class SM90SMemLayout(SMemLayout):
                 "K": slots * config.k_stage_bytes,
                 "V": slots * config.v_stage_bytes,
                 "raw": config.num_raw_stages * config.v_stage_bytes,
+                "bias": slots * config.bias_stage_bytes,
                 "O": config.o_bytes,
                 "q_scale": config.q_scale_bytes,
                 "k_scale": slots * config.k_scale_stride_bytes,
@@ -69,6 +70,12 @@ class SM90SMemLayout(SMemLayout):
     def raw_byte_offset(self) -> int:
         """Start of the ring of V as it is loaded, where it is transposed."""
         return self.table["raw"].start
+
+    def bias_byte_offset(self, slot: int, consumer: int) -> int:
+        """Return the start of the biases of ``consumer`` that go with slot ``slot`` of K."""
+        config = self.config
+        tile = config.bias_stage_bytes // config.num_consumers
+        return self.table["bias"].start + slot * config.bias_stage_bytes + consumer * tile
 
     @property
     def k_scale_stride_bytes(self) -> int:

@@ -123,13 +123,18 @@ class CommonSpec(ABC):
         return self.variant.changes.only_slopes
 
     @property
+    def adds_biases(self) -> bool:
+        """Whether biases are added to scores in natural units, and nothing else changes them."""
+        return self.variant.changes.only_biases
+
+    @property
     def starts_biases(self) -> bool:
         """Whether biases are asked of memory before the scores of their key tile are waited for."""
         return self.variant.changes.only_halves and not self.scales_values
 
     @property
     def scales_first(self) -> bool:
-        """Whether scores are scaled before they change, and the softmax's own scale is 1."""
+        """Whether scores are scaled before they change, and then may be any number."""
         return self.variant.modifies_scores and not self.adds_slopes
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..config.config import FA4Config
 from ..config.copies import KEYS_OF_COPIES
+from ..config.operand_config import QKV_DTYPES
 from ..config.reduce_scatter import MAX_CLUSTER
 from ..facts.dtypes import DType
 from ..facts.hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, SwizzleMode, align_up
@@ -193,3 +194,19 @@ def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
         smaller = replace(plain, qk_depth=depth, ov_depth=depth)
         yield text, smaller
         yield f"{text} in bf16", replace(smaller, **bf16)
+
+
+def sm90_depth_reason(dtype: DType, name: str, depth: int) -> str | None:
+    """Return why there is no Hopper kernel for head dim ``depth``, with the nearest choice."""
+    if dtype not in QKV_DTYPES:
+        known = " or ".join(known.value for known in QKV_DTYPES)
+        return (
+            f"dtype={dtype.value}: the Hopper kernel takes {known}; nearest supported choice: bf16"
+        )
+    unit = TMA_ALIGN // dtype.size
+    if depth % unit:
+        return (
+            f"{name}={depth} makes rows of {depth * dtype.size} bytes, but TMA needs multiples of "
+            f"16 bytes; nearest supported choice: {name}={align_up(depth, unit)}"
+        )
+    return None

@@ -29,6 +29,8 @@ TRANSPOSE: Final = "transpose"
 """Role of the warps that transpose V of fp8 operands: those that are idle otherwise."""
 VALUES: Final = "values"
 """Role of the warp that loads V, where another loads Q and K alone: one that is idle otherwise."""
+BIASES: Final = "biases"
+"""Role of the warps that copy biases to shared memory: those that are idle otherwise."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,15 @@ class WarpSchedule:
 
     def transposing(self) -> WarpSchedule:
         """Return the schedule whose idle warps transpose V."""
-        roles = (replace(r, name=TRANSPOSE) if r.is_idle else r for r in self.roles)
+        return self._without_idle(TRANSPOSE)
+
+    def copying_biases(self) -> WarpSchedule:
+        """Return the schedule whose idle warps copy biases to shared memory."""
+        return self._without_idle(BIASES)
+
+    def _without_idle(self, name: str) -> WarpSchedule:
+        """Return the schedule whose idle warps have a role."""
+        roles = (replace(r, name=name) if r.is_idle else r for r in self.roles)
         return replace(self, roles=tuple(roles))
 
     def apart(self) -> WarpSchedule:
@@ -249,8 +259,11 @@ SM90_SCHEDULES = {2: _sm90_schedule(2, 240, 24), 3: _sm90_schedule(3, 160, 32)}
 """Hopper kernel, by its number of consumers: (2 x 240 + 24) * 128 = 64512 registers, and
 (3 x 160 + 32) * 128 = 65536."""
 
-SM90_TRANSPOSING_SCHEDULE = _sm90_schedule(2, 232, 40).transposing()
-"""With more for the warps that transpose: (2 x 232 + 40) * 128 = 64512."""
+SM90_LENDING_SCHEDULE = _sm90_schedule(2, 232, 40)
+"""With more for the warps beside the consumers: (2 x 232 + 40) * 128 = 64512."""
+
+SM90_TRANSPOSING_SCHEDULE = SM90_LENDING_SCHEDULE.transposing()
+"""The same for warps that transpose."""
 
 SM90_FEW_ROWS_SCHEDULES = {
     1: _sm90_schedule(1, 240, 40),

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from ..config.sm90_config import SM90Config
-from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES, Turns
+from ..config.sm90_tiles import LONG_KEYS_TILE, MIN_KV_STAGES, PERSISTENT_MASKED, TILES, Turns
+from ..facts.bias_tile import GRANULE_BYTES
 from ..facts.dtypes import DType
-from ..facts.hardware import SM90A, TMA_ALIGN, align_up
+from ..facts.hardware import SM90A
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
 from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
+from .limits import sm90_depth_reason
 from .register_tuning import (
     WIDER_DEPTH,
     ScoreLoads,
@@ -25,6 +27,7 @@ from .register_tuning import (
 )
 from .schedule import (
     SM90_FEW_ROWS_SCHEDULES,
+    SM90_LENDING_SCHEDULE,
     SM90_SCHEDULES,
     SM90_TRANSPOSING_SCHEDULE,
     WarpSchedule,
@@ -32,8 +35,8 @@ from .schedule import (
 from .variant import Variant
 
 FIRST_DEPTH = TILES[0].depth
-SM90_DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
-"""Element types of the operands."""
+FEWEST_CONSUMERS: Final = 2
+"""Consumers of a kernel that changes scores, but for queries that fit one Q tile."""
 _NO_TAKING_OVER: Final = (
     "scheduler='dynamic': Hopper has no cluster launch control, by which a CTA takes over another; "
     "nearest supported choice: scheduler='persistent'"
@@ -80,7 +83,7 @@ class SM90Spec(CommonSpec):
         refuse(_NO_TAKING_OVER if variant.is_dynamic else None)
         ov_depth = head_dim_v or head_dim
         for name, depth in (("depth", head_dim), ("ov_depth", ov_depth)):
-            refuse(_unsupported_reason(dtype, name, depth))
+            refuse(sm90_depth_reason(dtype, name, depth))
         is_fp8 = dtype is DType.FP8_E4M3
         config = SM90Config.for_attention(
             dtype,
@@ -93,6 +96,7 @@ class SM90Spec(CommonSpec):
             most_consumers=most_consumers(variant, ov_depth, is_fp8=is_fp8),
         )
         config = replace(with_features(config, variant), streams_keys=variant.streams_keys)
+        config = with_staged_biases(config, variant)
         made = cls(config, variant, sm90_schedule(config, variant))
         if not (variant.is_persistent and made.has_other_keys_in_turns):
             return made
@@ -114,6 +118,7 @@ class SM90Spec(CommonSpec):
             columns = most_columns(self.variant, self.config.ov_depth, few_rows=True)
             most = max(most, self.config.qkv_dtype.mma_k) if most else 0
         config = replace(self.config.with_few_rows(), bn_cap=most, column_cap=columns)
+        config = replace(config, stages_biases=False)
         return replace(self, config=config, schedule=sm90_schedule(config, self.variant))
 
     @property
@@ -210,6 +215,16 @@ class SM90Spec(CommonSpec):
         return super().adds_slopes and not self.config.transposes_values
 
     @property
+    def adds_biases(self) -> bool:
+        """Whether biases are added to scores in natural units; not with fp8, as for slopes."""
+        return super().adds_biases and not self.config.transposes_values
+
+    @property
+    def starts_biases(self) -> bool:
+        """Whether biases are asked of memory before scores are waited for, not staged either."""
+        return super().starts_biases and not self.config.stages_biases
+
+    @property
     def score_loads(self) -> ScoreLoads:
         """When what changes the scores is loaded."""
         loads, ov_depth = super().score_loads, self.config.ov_depth
@@ -287,30 +302,36 @@ class SM90Spec(CommonSpec):
         return OneChain()
 
 
+def with_staged_biases(config: SM90Config, variant: Variant) -> SM90Config:
+    """Return the configuration whose biases come through shared memory, where that is to be.
+
+    Lanes that load what a row of theirs needs ask the L1 for a line every 16 bytes, which takes
+    longer than the products (``docs/hopper.md``). Staged are those of 16 bits and one array, alone,
+    of granules that lie so in memory, where two slots of K, V and biases fit. Rows that are counted
+    over sequences are no neighbours in memory.
+    """
+    biases = variant.changes.biases
+    alone = variant.changes.only_halves and len(biases) == 1 and not config.transposes_values
+    if not alone or variant.by_rows or config.few_rows:
+        return config
+    staged = replace(config, stages_biases=True)
+    whole = biases[0].at_once * biases[0].dtype.size % GRANULE_BYTES == 0
+    fits = staged.num_kv_stages >= MIN_KV_STAGES and staged.num_consumers == FEWEST_CONSUMERS
+    return staged if whole and fits else config
+
+
 def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
     """Return warps and registers of the Hopper kernel's roles."""
     if config.few_rows:
         schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
     elif config.transposes_values and splits_many_tiles(variant):
         return SM90_TRANSPOSING_SCHEDULE
+    elif config.stages_biases:
+        schedule = SM90_LENDING_SCHEDULE
     else:
         schedule = SM90_SCHEDULES[config.num_consumers]
     if config.loads_values_apart:
-        return schedule.apart()
+        schedule = schedule.apart()
+    if config.stages_biases:
+        return schedule.copying_biases()
     return schedule.transposing() if config.transposes_values else schedule
-
-
-def _unsupported_reason(dtype: DType, name: str, depth: int) -> str | None:
-    """Return why there is no Hopper kernel for head dim ``depth``, with the nearest choice."""
-    if dtype not in SM90_DTYPES:
-        known = " or ".join(known.value for known in SM90_DTYPES)
-        return (
-            f"dtype={dtype.value}: the Hopper kernel takes {known}; nearest supported choice: bf16"
-        )
-    unit = TMA_ALIGN // dtype.size
-    if depth % unit:
-        return (
-            f"{name}={depth} makes rows of {depth * dtype.size} bytes, but TMA needs multiples of "
-            f"16 bytes; nearest supported choice: {name}={align_up(depth, unit)}"
-        )
-    return None

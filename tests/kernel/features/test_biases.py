@@ -21,7 +21,8 @@ KERNELS: tuple[dict[str, Any], ...] = (
 MORE: tuple[dict[str, Any], ...] = (
     {"head_dim": 128, "num_qo": 2, "scheduler": "persistent"}, {"head_dim": 512},
     {"head_dim": 128, "num_splits": 2}, {"head_dim": 128, "num_qo": 1, "arch": SM90A},
-    {"head_dim": 256, "arch": SM90A},
+    {"head_dim": 256, "arch": SM90A}, {"head_dim": 64, "num_qo": 2, "arch": SM90A},
+    {"head_dim": 96, "num_qo": 2, "scheduler": "persistent", "arch": SM90A},
 )  # fmt: skip
 by_kernel = pytest.mark.parametrize("kernel", [*KERNELS, *also(*MORE)], ids=str)
 TYPES = ((BF16, 16), (BF16, 8), (BF16, 1), (FP16, 16), (FP32, 8), (FP32, 4), (FP32, 1))

@@ -5,11 +5,13 @@ from collections import Counter
 import pytest
 
 from fa4_cute.plan.barriers.sm90_mbars import SM90MBarsLayout
+from fa4_cute.plan.facts.hardware import WARP_THREADS
 from fa4_cute.plan.spec.schedule import SM90_SCHEDULES, TRANSPOSE
 
 LAYOUTS = [
     SM90MBarsLayout(2, 2), SM90MBarsLayout(4, 3), SM90MBarsLayout(3, 2, persistent=True),
     SM90MBarsLayout(4, 2, persistent=True, num_raw_stages=3),
+    SM90MBarsLayout(2, 2, num_bias_warps=3),
 ]  # fmt: skip
 
 
@@ -33,7 +35,19 @@ def test_every_barrier_gets_exactly_its_count(mbars: SM90MBarsLayout) -> None:
     for slot in range(mbars.num_raw_stages):
         counted[mbars.raw_ring.producer_mbar(slot)] += 1
         counted[mbars.raw_ring.consumer_mbar(slot)] += writers
+    for slot in range(mbars.num_bias_stages):
+        # Every lane of the warps that copy arrives when its copies have.
+        counted[mbars.bias_ring.producer_mbar(slot)] += mbars.num_bias_warps * WARP_THREADS
+        counted[mbars.bias_ring.consumer_mbar(slot)] += warps
     assert tuple(counted[i] for i in range(mbars.size)) == mbars.counts()
+
+
+def test_names_of_biases_that_are_copied() -> None:
+    specs = SM90MBarsLayout(1, 2, num_bias_warps=3).specs
+    assert [(spec.name, spec.waits) for spec in specs[-2:]] == [
+        ("bias_full[0]", "consumer"), ("bias_empty[0]", "biases"),
+    ]  # fmt: skip
+    assert SM90MBarsLayout(1, 2).num_bias_stages == 0
 
 
 def test_names_are_in_the_order_of_the_table() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fa4_cute.plan.facts.bias_tile import BiasTile
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
@@ -14,8 +15,10 @@ from fa4_cute.plan.masks.masks import (
     Mask,
     SlidingWindowMask,
 )
+from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
 from fa4_cute.plan.spec.extras import ScoreMod
 from fa4_cute.plan.spec.schedule import (
+    BIASES,
     SM90_FEW_ROWS_SCHEDULES,
     SM90_SCHEDULES,
     TRANSPOSE,
@@ -233,3 +236,56 @@ def test_over_pages_a_warp_of_its_own_loads_v() -> None:
     )
     fp8 = SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=Variant(used_k=True, page_size=16))
     assert not fp8.loads_values_apart, "the other warps transpose V"
+
+
+@pytest.mark.parametrize("head_dim", [64, 96, 128])
+@pytest.mark.parametrize("mask", [HALVES, HALVES & CAUSAL, replace(HALVES, at_once=8)])
+def test_biases_of_16_bits_are_staged_where_two_slots_of_them_fit(
+    head_dim: int, mask: Mask
+) -> None:
+    made, plain = spec(head_dim, mask=mask), spec(head_dim)
+    config, copies = made.config, made.schedule[BIASES]
+    assert config.stages_biases and config.num_kv_stages >= 2
+    assert config.bias_stage_bytes >= config.BM * config.BN * 2
+    assert config.smem_used <= config.smem_share
+    assert (copies.num_warps, copies.registers) == (3, made.schedule["load"].registers)
+    assert copies.num_warps == config.num_bias_warps
+    assert not plain.config.stages_biases and plain.config.bias_stage_bytes == 0
+    assert not made.starts_biases, "nobody loads them from memory"
+    assert not made.with_few_rows().config.stages_biases
+    paged = spec(head_dim, mask=mask, used_k=True, page_size=16)
+    assert (paged.schedule[BIASES].num_warps, paged.schedule[VALUES].num_warps) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        Variant(FLOATS), Variant(DenseBiasMask(0, DType.BF16)), Variant(HALVES, score_mod=MOD),
+        Variant(HALVES & replace(HALVES, slot=1)), Variant(HALVES | CAUSAL),
+        Variant(HALVES & CAUSAL, by_rows=True, ragged_q=True),
+    ],
+)  # fmt: skip
+def test_other_biases_are_loaded_by_who_adds_them(variant: Variant) -> None:
+    made = SM90Spec.for_attention(DType.BF16, 128, variant=variant)
+    assert not made.config.stages_biases
+    with pytest.raises(KeyError):
+        made.schedule[BIASES]
+
+
+def test_biases_of_wide_heads_and_beside_fp8_are_not_staged() -> None:
+    assert not spec(256, mask=HALVES).config.stages_biases, "one slot would be left"
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=Variant(HALVES))
+    assert not (made.config.stages_biases or made.adds_biases)
+
+
+def test_slots_of_biases_lie_apart_from_those_of_others() -> None:
+    layout = SM90SMemLayout(spec(128, mask=HALVES).config)
+    config, region = layout.config, layout.table["bias"]
+    starts = [
+        layout.bias_byte_offset(slot, consumer)
+        for slot in range(config.num_kv_stages)
+        for consumer in range(config.num_consumers)
+    ]
+    assert starts[0] == region.start
+    assert starts == list(range(region.start, region.end, BiasTile(config.BN).num_bytes))
+    assert all(start % 128 == 0 for start in starts)
