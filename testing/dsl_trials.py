@@ -11,7 +11,7 @@ from cutlass import Float32, Int32, Int64, cute
 
 from fa4_cute.device import ids
 from fa4_cute.device.math import arith, fragment, score_math, softmax
-from fa4_cute.device.memory import clean, gmem, matrices, shared, tma, tmem
+from fa4_cute.device.memory import clean, gmem, lane_copies, matrices, shared, tma, tmem
 from fa4_cute.device.sync import barriers, launch_control, pair
 from fa4_cute.host.compile.compiler import compile_traced
 from fa4_cute.plan.compute.probability import ProbabilityPlan
@@ -51,10 +51,12 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.arith.saturating_mul2": lambda a, b, f, g, p: _two(
         arith.saturating_mul2((f, g), (g, f))
     ),
+    "math.arith.add": lambda a, b, f, g, p: _keep(arith.add(f, g)),
     "math.arith.add_down": lambda a, b, f, g, p: _keep(arith.add_down(f, g)),
     "math.arith.fma": lambda a, b, f, g, p: _keep(arith.fma(f, g, f)),
     "math.arith.mul": lambda a, b, f, g, p: _keep(arith.mul(f, g)),
     "math.arith.max2": lambda a, b, f, g, p: _keep(arith.max2(f, g)),
+    "math.arith.min2": lambda a, b, f, g, p: _keep(arith.min2(f, g)),
     "math.arith.exp2_hardware": lambda a, b, f, g, p: _keep(arith.exp2_hardware(f)),
     "math.arith.log2_hardware": lambda a, b, f, g, p: _keep(arith.log2_hardware(f)),
     "math.arith.reciprocal": lambda a, b, f, g, p: _keep(arith.reciprocal(f)),
@@ -71,6 +73,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "memory.gmem.load_i32": lambda a, b, f, g, p: _keep(gmem.load_i32(p)),
     "memory.gmem.load_f32": lambda a, b, f, g, p: _keep(gmem.load_f32(p)),
     "memory.gmem.store_f32": lambda a, b, f, g, p: gmem.store_f32(p, f),
+    "memory.lane_copies.arrive_after": lambda a, b, f, g, p: lane_copies.arrive_after(a),
     "memory.shared.load_f32": lambda a, b, f, g, p: _keep(shared.load_f32(a)),
     "memory.shared.load_b32": lambda a, b, f, g, p: _keep(shared.load_b32(a)),
     "memory.shared.store_b32": lambda a, b, f, g, p: shared.store_b32(a, b),

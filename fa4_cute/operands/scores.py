@@ -109,27 +109,32 @@ def visible_rows(
     variant = spec.variant
     if variant.changes.only_cap and spec.shares_caps:
         # A NaN that no row sees must not reach scores that share its reciprocal.
-        rows = _without_hidden(rows, columns, tiles, packed=False)
+        rows = _without_hidden(rows, columns, tiles, keeps_nan=True)
     changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
     if variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
         return changed
-    return _without_hidden(changed, columns, tiles, packed=spec.packs_floats)
+    return _without_hidden(changed, columns, tiles)
 
 
 def _without_hidden(
-    rows: Several[list[Float32]], columns: Columns, tiles: Several[TileView], *, packed: bool
+    rows: Several[list[Float32]],
+    columns: Columns,
+    tiles: Several[TileView],
+    *,
+    keeps_nan: bool = False,
 ) -> list[list[Float32]]:
     """Return the thread's rows with -inf where a row is blind.
 
-    ``packed``: by packed floats, which turn a NaN that a row sees into infinity.
+    Of a NaN that it sees packed floats make infinity, unless ``keeps_nan``.
     """
     if tiles[0].whole_in is not None:
         return list(rows)
     own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
     if len(warp) == 1 and own[0][0].start is None:
-        stops = [row[0].stop for row in own]
-        return mask_columns(rows, columns, stops, warp[0].stop, packed=packed)
+        stops, packed = [row[0].stop for row in own], tiles[0].ctx.spec.packs_floats
+        stop = warp[0].stop
+        return mask_columns(rows, columns, stops, stop, packed=packed, keeps_nan=keeps_nan)
     spans, of_warp = [spans_of(row) for row in own], spans_of(warp)
     return mask_spans(rows, columns, spans, of_warp)
 

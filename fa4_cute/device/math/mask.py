@@ -22,7 +22,13 @@ Rows = Sequence[Sequence[Float32]]
 
 
 def mask_columns(
-    rows: Rows, columns: Columns, limits: Sequence[Int32], warp_limit: Int32, *, packed: bool
+    rows: Rows,
+    columns: Columns,
+    limits: Sequence[Int32],
+    warp_limit: Int32,
+    *,
+    packed: bool,
+    keeps_nan: bool = False,
 ) -> list[list[Float32]]:
     """Return the scores of ``columns`` of the thread's rows with those >= its limit set to -inf.
 
@@ -32,6 +38,7 @@ def mask_columns(
         limits: number of visible columns of the tile for each row; may be <= 0.
         warp_limit: the smallest limit of the warp, the same in all its threads.
         packed: the device has packed floats; then neighbouring columns of one row are asked for.
+        keeps_nan: a NaN that a row sees stays one; else, with packed floats, it becomes infinity.
 
     DSL: ``cutlass.select_`` under a Python ``if`` emits a comparison and a selection for each
     column, two operations of the compiler under a branch that carries all scores; the text is one.
@@ -43,7 +50,10 @@ def mask_columns(
         "@skip bra UNMASKED;",
     ]
     predicates = "skip" if packed else "skip, visible"
-    lines = _bounded(count, columns[0]) if packed else _compared(len(rows), columns)
+    if packed:
+        lines = _bounded(count, columns[0], keeps_nan=keeps_nan)
+    else:
+        lines = _compared(len(rows), columns)
     text = f"{{\n\t.reg .pred {predicates};\n\t"
     text += "\n\t".join([*skip, *lines]) + "\nUNMASKED:\n\t}"
     found = emit(text, (Float32,) * count, (*values, *limits, warp_limit), tied=count)
@@ -62,14 +72,15 @@ def _compared(num_rows: int, columns: Columns) -> list[str]:
     return lines
 
 
-def _bounded(count: int, first_column: int) -> list[str]:
+def _bounded(count: int, first_column: int, *, keeps_nan: bool) -> list[str]:
     """Return the lines that mask a row's ``count`` columns by the smaller of score and bound.
 
     A bound is infinity, minus infinity from the limit on: four times the distance to the limit less
     a half, times 2**127. Packed multiplications and additions of two columns take no cycle of the
     ALU, which a comparison and a selection keep busy for four of each column. ``min`` gives the
     bound where a score is NaN: hidden it vanishes, visible the row's maximum becomes infinite and
-    the row NaN.
+    the row NaN. With ``keeps_nan`` a bound is NaN in place of infinity, by minus infinity added to
+    it: ``min`` then gives the score, whatever that is (PTX ISA, "min").
     """
     limit, four = f"${2 * count}", f32(4.0)
     lines = [
@@ -84,11 +95,14 @@ def _bounded(count: int, first_column: int) -> list[str]:
         f"mov.b64 step, {{{f32(-8.0)}, {f32(-8.0)}}};",
         f"mov.b64 huge, {{{f32(2.0**127)}, {f32(2.0**127)}}};",
     ]
+    if keeps_nan:
+        lines += [".reg .b64 least;", f"mov.b64 least, {{{_MINUS_INF}, {_MINUS_INF}}};"]
     for i in range(0, count, 2):
         if i:
             lines.append("add.rn.f32x2 edges, edges, step;")
         lines += [
             "mul.rn.f32x2 bounds, edges, huge;",
+            *["add.rn.f32x2 bounds, bounds, least;"] * keeps_nan,
             "mov.b64 {low, high}, bounds;",
             f"min.f32 ${i}, ${count + i}, low;",
             f"min.f32 ${i + 1}, ${count + i + 1}, high;",

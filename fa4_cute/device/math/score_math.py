@@ -32,7 +32,7 @@ LARGEST_EXPONENT: Final = 31.0
 
 
 def softcap(score: Float32, cap: float) -> Float32:
-    """Return ``cap * tanh(score / cap)``, off by less than 7e-7 of the cap up to ``BRIEF_CAP``.
+    """Return ``cap * tanh(score / cap)``, off by less than 5e-7 of the cap up to ``BRIEF_CAP``.
 
     There it is ``cap - 2 cap / (1 + e**(2 score / cap))``, whose digits near 0 are lost: a softmax
     asks how far a score is off, not by which share of it. A larger cap needs these digits.

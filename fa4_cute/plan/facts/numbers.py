@@ -14,7 +14,7 @@ SMALLEST_NORMAL_FLOAT32: Final = 2.0**-126
 LN_2: Final = math.log(2.0)
 """Times this, a binary logarithm is a natural one."""
 BRIEF_CAP: Final = 256.0
-"""Softcaps up to which a few float32 roundings of the cap itself are nothing to a softmax: 2e-4."""
+"""Softcaps up to which a few float32 roundings of the cap itself are nothing to a softmax."""
 
 
 def as_float(value: Any) -> float:

@@ -7,11 +7,9 @@ spills with them. What is decided here:
 * whether P crosses to the columns of the other chain's S (:func:`choices_for`);
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
-* whether the output on Hopper finds its query tile again (:func:`decodes_again`), and which warps
-  there take registers from the consumers (:func:`splits_many_tiles`);
+* what Hopper's output decodes (:func:`decodes_again`), and who lends (:func:`splits_many_tiles`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
-* which kernels may have other registers than the default, and how many the load role gets
-  (:func:`attention_schedule`).
+* who may have other registers than by default (:func:`attention_schedule`).
 """
 
 from __future__ import annotations
@@ -72,10 +70,10 @@ def most_keys(variant: Variant, num_qo: int) -> int:
 def choices_for(config: FA4TileConfig, variant: Variant) -> Tuning:
     """Return those choices of ``config`` that leave registers for what the variant holds.
 
-    P that crosses waits in registers for the columns of the other chain's S. A function beside a
-    bias or several terms leaves none for it. Biases alone have loads under way there, which gain
-    more. Up to ``SHALLOW_DEPTH`` in 16 bits these, and limits with stream-K, leave none for more
-    exponentials than by default. A softcap has its own share of them.
+    P that crosses waits in registers for the other chain's S. A function beside a bias or several
+    terms leaves none; biases alone have loads under way there, which gain more. Up to
+    ``SHALLOW_DEPTH`` in 16 bits these, and limits with stream-K, leave none for more exponentials
+    than by default. A softcap has its own share.
     """
     scarce = variant.score_mod is not None and (bool(variant.bias_slots) or len(variant.terms) > 1)
     tuning = config.tuning.beside_softcap() if variant.changes.only_cap else config.tuning
@@ -116,8 +114,8 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
     operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
     modifier beside half a one, and scales per token, or a split of each of many query tiles, only
-    beside a narrow O. Two of these, or the widest O, leave several terms half a tile, and scales
-    per token beside a bias a quarter, where keys are split or a row has several limits.
+    beside a narrow O. Two of these, or the widest O, leave several terms half a tile; scales per
+    token leave a bias a quarter where keys are split or a row has several limits, and so do pages.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
@@ -133,8 +131,10 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     if function is not None and not (function.aux_ranks or biases or is_fp8 or several):
         return RESIDENT_COLUMNS  # Of two consumers: three have too few registers for any.
     scarce = ov_depth > WIDE_DEPTH or bool(biases) or has_wide_sums or (is_fp8 and several)
-    fewer = function is not None or (is_scaled and (variant.is_split or _has_more_limits(variant)))
-    return FEW_COLUMNS // 2 if fewer and scarce else FEW_COLUMNS
+    fewer = function is not None
+    fewer |= is_scaled and (variant.is_split or _has_more_limits(variant))
+    fewer |= has_wide_sums and variant.is_persistent and variant.page_size > 0
+    return FEW_COLUMNS // 2 if fewer and scarce and not variant.changes.are_brief else FEW_COLUMNS
 
 
 def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> int:
@@ -145,12 +145,12 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     the tile of few rows, and beside a function in consumers that lent registers. The tile of few
     rows has fewer keys: up to 192 columns leave room for all others, and more for one change. Split
     keys with a bias and a function take half a block there, and another for scales per token, which
-    they take beside the widest V of any tile.
-    With stream-K a consumer writes whole query tiles and parts of them: whatever changes a row, or
-    limits it besides a causal mask, takes half a block or more there.
-    Consumers that lent registers have less by half a block where V is widest, and by another beside
-    scales per token and a function. With both, several terms of a persistent CTA leave a V of up to
-    128 columns no whole block either; where keys are split, only those with biases.
+    they take beside the widest V of any tile. With stream-K a consumer writes whole query tiles and
+    parts of them: whatever changes a row, or limits it besides a causal mask, takes half a block or
+    more there. Consumers that lent registers have less by half a block where V is widest, and by
+    another beside scales per token and a function. With both, several terms of a persistent CTA
+    leave a V of up to 128 columns no whole block either; where keys are split, only those with
+    biases.
     """
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores

@@ -326,7 +326,8 @@ def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
         schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
     elif config.transposes_values and splits_many_tiles(variant):
         return SM90_TRANSPOSING_SCHEDULE
-    elif config.stages_biases:
+    elif config.stages_biases or (config.loads_values_apart and variant.bias_slots):
+        # Load warps that look up pages have too few registers besides.
         schedule = SM90_LENDING_SCHEDULE
     else:
         schedule = SM90_SCHEDULES[config.num_consumers]

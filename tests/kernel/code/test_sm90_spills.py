@@ -44,6 +44,7 @@ VARIANTS = {
     "halves in a window": Variant(HALVES & WINDOW, return_lse=True),
     "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
     "paged": Variant(CAUSAL, page_size=16, **PAGED),
+    "halves paged": Variant(HALVES & CAUSAL, page_size=16, **PAGED),
     "paged by rows": Variant(CAUSAL, page_size=16, by_rows=True, **PAGED),
     "sink split": Variant(CAUSAL, return_lse=True, sink=True, **WORKSPACE),
     "union paged split": Variant(
@@ -79,7 +80,8 @@ DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 FP8_DEPTHS = ((64, 0), (128, 0), (192, 128), (192, 0), (208, 0), (256, 0))
 QUICK = (
     ("alibi", BF16, (128, 0), False), ("capped", BF16, (256, 0), False),
-    ("halves", BF16, (128, 0), False),
+    ("halves", BF16, (128, 0), False), ("halves paged", FP8, (208, 0), False),
+    ("halves paged", BF16, (96, 0), False), ("capped", FP8, (128, 0), True),
     ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
     ("everything paged split", FP8, (256, 0), True),
     ("union function paged", FP8, (64, 0), True), ("everything split", FP8, (192, 0), False),

@@ -171,11 +171,14 @@ def unchanged(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Any
 def test_a_softcap_alone_is_as_accurate_as_one_before_another_step(
     head_dim: int, scheduler: str
 ) -> None:
-    """Alone, scores are capped two at a time, with the factors around it in its own."""
+    """Alone, scores are capped four at a time, with the factors around it in its own.
+
+    Other exponentials are polynomials then, each off by up to 9e-5 of itself.
+    """
     q, k, v = dense(130, 200, head_dim)
     options: dict[str, Any] = {"causal": True, "return_lse": True, "scheduler": scheduler}
     alone, lse = fa4_cute.flash_attn(4 * q, k, v, softcap=30.0, **options)
     after = score_mods.chain(score_mods.softcap(30.0), score_mods.function(unchanged))
     chained, lse_after = fa4_cute.flash_attn(4 * q, k, v, score_mod=after, **options)
-    torch.testing.assert_close(lse, lse_after, atol=3e-5, rtol=0)
+    torch.testing.assert_close(lse, lse_after, atol=9e-5, rtol=0)
     torch.testing.assert_close(alone, chained, atol=0.004, rtol=2**-7)  # one rounding of bf16

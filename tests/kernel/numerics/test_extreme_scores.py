@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute import masks
+from fa4_cute import masks, score_mods
 from fa4_cute.plan.facts.hardware import SM90A, SM100A
 from tests.kernel.random_cases import also
 
@@ -19,6 +19,10 @@ by_arch = pytest.mark.parametrize("arch", [SM100A, SM90A])
 SPLITS: tuple[dict[str, Any], ...] = (
     {}, {"num_splits": 2, "split": "workspace"}, {"num_splits": 2, "split": "cluster"},
 )  # fmt: skip
+
+
+def unchanged(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score
 
 
 def drawn(seqlens: tuple[int, int], heads: int, depth: int, dtype: torch.dtype) -> list[Any]:
@@ -88,12 +92,18 @@ def test_large_inputs(arch: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    "score_mod", [None, score_mods.function(unchanged)], ids=["alone", "function"]
+)
+@pytest.mark.parametrize(
     "split", [*SPLITS[:2], *also(SPLITS[2])], ids=str
 )
 @pytest.mark.parametrize("stored", [torch.float32, BF16])
-def test_finite_biases_hide_nothing(split: dict[str, Any], stored: torch.dtype) -> None:
+def test_finite_biases_hide_nothing(
+    split: dict[str, Any], stored: torch.dtype, score_mod: Any
+) -> None:
     """Head 0 has no sink, head 1 one above every score, head 2 one below most.
 
+    Alone, biases leave scores in natural units; beside a function they are binary logarithms.
     Splits that meet in a workspace are weighed by log-sum-exps in float32, in which the number of
     keys is lost beside such scores: there one split has all keys. Log-sum-exps are kept as binary
     logarithms, and so end at the lowest of these.
@@ -105,8 +115,9 @@ def test_finite_biases_hide_nothing(split: dict[str, Any], stored: torch.dtype) 
         bias = torch.full((1, 1, 4, keys), value).to(stored)
         bias[0, 0, 1, ::2] = -math.inf
         found = fa4_cute.flash_attn(
-            *operands, mask=masks.bias(bias), sink=sink, return_lse=True, **split
-        )
+            *operands, mask=masks.bias(bias), score_mod=score_mod, sink=sink, return_lse=True,
+            **split,
+        )  # fmt: skip
         out, lse = exact(operands, 0.125, bias, sink)
         check(found, (out, torch.where(lse.isneginf(), lse, lse.clamp(min=LOWEST * math.log(2)))))
 

@@ -92,7 +92,8 @@ def test_the_precise_polynomial_is_good_to_a_few_roundings() -> None:
     x = np.linspace(-126.0, 31.0, 50021, dtype=np.float32)
     error = np.abs(polynomial_of(x, PRECISE_POLYNOMIAL) / np.exp2(x.astype(np.float64)) - 1)
     assert error.max() < 2.5e-7
-    assert polynomial_of(np.float32([-200.0, -np.inf]), PRECISE_POLYNOMIAL).tolist() == [0.0, 0.0]
+    lowest = np.array([-200.0, -np.inf], dtype=np.float32)
+    assert polynomial_of(lowest, PRECISE_POLYNOMIAL).tolist() == [0.0, 0.0]
 
 
 def test_every_second_group_of_a_softcap_has_polynomials() -> None:

@@ -69,7 +69,7 @@ def test_products_start_in_turn_but_where_that_costs_time() -> None:
 
 @pytest.mark.parametrize(
     ("score_mod", "mask", "consumers", "keys"),
-    [(CAP, NULL, 2, 32), (ALIBI, NULL, 2, 32), (None, HALVES, 2, 64)],
+    [(CAP, NULL, 2, 64), (ALIBI, NULL, 2, 64), (MOD, NULL, 2, 32), (None, HALVES, 2, 64)],
 )
 def test_tiles_of_fp8_shrink_for_all_that_changes_scores(
     score_mod: ScoreMod | None, mask: Mask, consumers: int, keys: int
@@ -245,12 +245,14 @@ def test_biases_of_16_bits_are_staged_where_two_slots_of_them_fit(
 ) -> None:
     made, plain = spec(head_dim, mask=mask), spec(head_dim)
     config, copies = made.config, made.schedule[BIASES]
-    assert config.stages_biases and config.num_kv_stages >= 2
+    assert config.stages_biases
+    assert config.num_kv_stages >= 2
     assert config.bias_stage_bytes >= config.BM * config.BN * 2
     assert config.smem_used <= config.smem_share
     assert (copies.num_warps, copies.registers) == (3, made.schedule["load"].registers)
     assert copies.num_warps == config.num_bias_warps
-    assert not plain.config.stages_biases and plain.config.bias_stage_bytes == 0
+    assert not plain.config.stages_biases
+    assert plain.config.bias_stage_bytes == 0
     assert not made.starts_biases, "nobody loads them from memory"
     assert not made.with_few_rows().config.stages_biases
     paged = spec(head_dim, mask=mask, used_k=True, page_size=16)
@@ -275,7 +277,8 @@ def test_other_biases_are_loaded_by_who_adds_them(variant: Variant) -> None:
 def test_biases_of_wide_heads_and_beside_fp8_are_not_staged() -> None:
     assert not spec(256, mask=HALVES).config.stages_biases, "one slot would be left"
     made = SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=Variant(HALVES))
-    assert not (made.config.stages_biases or made.adds_biases)
+    assert not made.config.stages_biases
+    assert not made.adds_biases
 
 
 def test_slots_of_biases_lie_apart_from_those_of_others() -> None:
