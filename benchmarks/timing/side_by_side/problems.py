@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
-from benchmarks.hopper.times.problems import CAP, Problem
+from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, TIRX, Column
 from benchmarks.timing.side_by_side.variants import SPILL_FREE, SPILLING
 
@@ -41,38 +41,26 @@ class Family:
     dims: tuple[int, int]
     causal: bool
     dtype: str = "bf16"
-    changed: str = ""
-    """By what scores change: a key of ``CHANGES``, or nothing."""
 
     @property
     def name(self) -> str:
-        """E.g. "bf16 d192/128 causal", or "bf16 d128 all with a bias"."""
+        """E.g. "bf16 d192/128 causal"."""
         dim, dim_v = self.dims
         dims = f"d{dim}" if dim == dim_v else f"d{dim}/{dim_v}"
-        words = [self.dtype, dims, "causal" if self.causal else "all"]
-        return " ".join([*words, f"with {self.changed}"] if self.changed else words)
+        return f"{self.dtype} {dims} {'causal' if self.causal else 'all'}"
 
     def problem(self, length: int, batch: int) -> Problem:
         """A member."""
         heads = max(1, HIDDEN // self.dims[0])
         group = "fp8" if self.dtype == "fp8" else "full"
-        found = Problem(
+        return Problem(
             group, batch, length, length, heads, heads, *self.dims, self.causal, self.dtype
         )
-        return replace(found, **CHANGES.get(self.changed, {}))
 
 
-CHANGES: Final[dict[str, dict[str, Any]]] = {
-    "ALiBi": {"added": "alibi"}, "a bias": {"added": "bias"}, "a softcap": {"softcap": CAP},
-}  # fmt: skip
-"""What changes scores, by names, and how a problem has it."""
 FAMILIES: Final = (
     *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
     *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[:4], (False, True))),
-    *(
-        Family((128, 128), causal, changed=changed)
-        for changed, causal in product(CHANGES, (False, True))
-    ),
 )
 
 
@@ -92,7 +80,7 @@ class Other:
 
 
 NEAREST: Final = ("fa4_cute", "FA4")
-"""Of others nothing was asked for short prompts, chunks over a cache, small pages and changes."""
+"""Of others nothing was asked for short prompts, chunks over a cache and small pages."""
 SMALL_PAGE: Final = 16
 MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
 PACKED: Final = (("4,096 to 256", MIXED, ()), ("2,048 and 31 x 128", (2048, *[128] * 31), NEAREST))
@@ -169,8 +157,7 @@ def offered(column: Column, problem: Family | Other) -> bool:
     FlashAttention-4 has pairs of CTAs for few; by itself it splits no keys, and gains by it where
     there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
-    only = problem.only if isinstance(problem, Other) else NEAREST if problem.changed else ()
-    if only and column.runner not in only:
+    if isinstance(problem, Other) and problem.only and column.runner not in problem.only:
         return False
     if column.changes:
         return problem.name in SPILLING[column.clc]

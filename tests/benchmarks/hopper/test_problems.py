@@ -32,6 +32,8 @@ def test_work_of_a_known_problem() -> None:
     assert SMALL.flops() == 2 * 2 * 4 * 45 * 96
     decode = Problem("decode", 2, 1, 100, 8, 1, 128, 128)
     assert decode.bytes() == 2 * (100 * 256 + 8 * 256) * 2
+    biased = replace(p, causal=True, added="bias")
+    assert biased.bytes() - p.bytes() == 16 * (4096 * 4097 // 2) * 2, "of what rows see, once"
     assert decode.by_bandwidth
     assert not p.by_bandwidth
 
