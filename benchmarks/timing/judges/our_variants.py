@@ -18,7 +18,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
-from fa4_cute.plan.config import sm90_config
+from fa4_cute.plan.config import sm90_memory
 from fa4_cute.plan.config.sm90_tiles import MAX_KV_STAGES
 from fa4_cute.plan.facts.hardware import SM90A
 from sm100sim.crew.recording import Recording, recording
@@ -102,7 +102,7 @@ def _in_force(variant: Variant, cubins: dict[str, bytes]) -> Iterator[None]:
     most = variant.stages or MAX_KV_STAGES
     with (
         variant.in_force(),
-        mock.patch.object(sm90_config, "MAX_KV_STAGES", most),
+        mock.patch.object(sm90_memory, "MAX_KV_STAGES", most),
         mock.patch.object(cache, "compiled", noted),
         mock.patch.object(compute, "pack_launch", few),
         fa4_cute.simulator_options(mode="fast", checks="none"),
