@@ -16,6 +16,8 @@ CUT = ((3, 2300), (1, 130), (0, 20), (4, 1000))
 STEPS = ((5, 300), (0, 20), (1, 133), (2, 17), (1, 0))
 """Few rows, of which lanes hold copies: key tiles for both groups, for the first, and none."""
 DENSE = ((140, 300),)
+HALVES = ((150, 304), (0, 20), (140, 17))
+"""As the first, but biases of 16 bits whose rows are whole vectors: Hopper stages them."""
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
 PERSISTENT = ("persistent causal", "persistent ragged page16 window", "persistent split sink")
 """Query tiles of several sequences and heads for each CTA."""
@@ -88,6 +90,11 @@ CASES = (
     *_cases(512, ("tokens ragged window",), SHORT, dtype=FP8),
     *_cases(64, ("causal", "union sink", "persistent ragged cache causal"), LONG, **HOPPER),
     *_cases(128, ("causal", "persistent split sink", "page64 window split"), LONG, **HOPPER),
+    *_cases(128, ("bias causal", "persistent ragged bias", "ragged page16 bias window"), HALVES,
+            **HOPPER),
+    *_cases(64, ("split bias sink",), HALVES, **HOPPER),
+    *_cases(128, ("softcap ragged causal", "persistent softcap"), LONG, **HOPPER),
+    *_cases(128, ("softcap causal", "dynamic softcap window"), LONG, num_qo=2),
     *_cases(192, ("ragged page16 causal sink",), LONG, **HOPPER),
     *_cases(192, ("causal", "persistent ragged page64 window"), LONG, **MLA, **HOPPER),
     *_cases(64, ("causal", "persistent ragged cache window"), LONG, dtype=FP8, **HOPPER),
