@@ -101,3 +101,11 @@ def test_other_types_are_copied_and_gaps_between_keys_too() -> None:
     require_right(kernel, 96, bias_of((1, 4, 70, 96), torch.float64))
     apart = bias_of((1, 4, 96, 70), BF16).transpose(2, 3)
     require_right(kernel, 96, apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [{"head_dim": 128, "num_qo": 2, "arch": SM90A}], ids=str)
+def test_staged_biases_are_waited_for_however_late_they_come(kernel: dict[str, Any]) -> None:
+    """Copies end as late as may be, and consumers read what is there."""
+    with fa4_cute.simulator_options(mode="late"):
+        require_right(kernel, 304, bias_of((1, 4, 150, 304), BF16))
