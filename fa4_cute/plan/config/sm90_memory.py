@@ -32,14 +32,8 @@ class SM90Memory(OperandConfig):
     depth: int
     ov_depth: int
     persistent: bool
-    few_rows: bool
     scale_dtype: DType
     stages_biases: bool
-
-    @property
-    @abstractmethod
-    def BN(self) -> int:
-        """Keys per tile."""
 
     @property
     @abstractmethod
@@ -168,12 +162,17 @@ class SM90Memory(OperandConfig):
     def _q_bytes(self) -> int:
         return self.num_consumers * self.q_slot_bytes
 
+    @property
+    def _slot_bytes(self) -> int:
+        """Bytes of a slot of K, one of V, and what travels with them."""
+        of_keys = self.k_stage_bytes + self.k_scale_stride_bytes + self.bias_stage_bytes
+        return of_keys + self.v_stage_bytes
+
     def _slots_beside(self, num_bytes: int) -> int:
         """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + self.q_scale_bytes + without.size * MBARRIER_BYTES + self.stretch_bytes
-        rows = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
-        rows += self.bias_stage_bytes + 2 * MBARRIER_BYTES * self.stages_biases
+        rows = self._slot_bytes + 2 * MBARRIER_BYTES * self.stages_biases
         raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
         return (self.smem_share - used + raw) // (rows + 4 * MBARRIER_BYTES + raw)
 
@@ -192,8 +191,6 @@ class SM90Memory(OperandConfig):
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
-        slot = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
-        slot += self.bias_stage_bytes
-        rings = self.num_kv_stages * slot + self.num_raw_stages * self.v_stage_bytes
+        rings = self.num_kv_stages * self._slot_bytes + self.num_raw_stages * self.v_stage_bytes
         rest = self.misc_mbars.size * MBARRIER_BYTES + self.q_scale_bytes + self.stretch_bytes
         return self._q_bytes + self.o_bytes + rings + rest

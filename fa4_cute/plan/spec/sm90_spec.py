@@ -117,8 +117,9 @@ class SM90Spec(CommonSpec):
         if is_fp8:
             columns = most_columns(self.variant, self.config.ov_depth, few_rows=True)
             most = max(most, self.config.qkv_dtype.mma_k) if most else 0
-        config = replace(self.config.with_few_rows(), bn_cap=most, column_cap=columns)
-        config = replace(config, stages_biases=False)
+        config = replace(
+            self.config.with_few_rows(), bn_cap=most, column_cap=columns, stages_biases=False
+        )
         return replace(self, config=config, schedule=sm90_schedule(config, self.variant))
 
     @property

@@ -12,19 +12,9 @@ import fa4_cute
 from fa4_cute import masks
 from fa4_cute.plan.facts.hardware import SM90A, SM100A
 from testing.reference.attention import compare
-from tests.kernel.features.test_slopes import drawn
+from tests.kernel.features.test_slopes import by_kernel, drawn
 from tests.kernel.random_cases import also
 
-KERNELS: tuple[dict[str, Any], ...] = (
-    {"head_dim": 64, "num_qo": 2}, {"head_dim": 128, "num_qo": 1}, {"head_dim": 256},
-    {"head_dim": 128, "num_qo": 2, "arch": SM90A},
-)  # fmt: skip
-MORE: tuple[dict[str, Any], ...] = (
-    {"head_dim": 128, "num_qo": 2, "scheduler": "persistent"},
-    {"head_dim": 128, "num_qo": 2, "scheduler": "dynamic"}, {"head_dim": 512},
-    {"head_dim": 128, "num_splits": 2}, {"head_dim": 256, "arch": SM90A},
-)  # fmt: skip
-by_kernel = pytest.mark.parametrize("kernel", [*KERNELS, *also(*MORE)], ids=str)
 CAP = 4.0
 
 
