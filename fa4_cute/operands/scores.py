@@ -14,9 +14,9 @@ from cutlass import Float32, Int32
 
 from ..device.math import score_math
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import F32x2, fma, fma2, opaque, saturating_mul, saturating_mul2
+from ..device.math.arith import F32x2, opaque, saturating_mul, saturating_mul2
 from ..device.math.mask import mask_columns, mask_spans
-from ..device.math.pairs import PairMath
+from ..device.math.pairs import PairMath, both
 from ..device.math.score_math import TOGETHER, capped_together
 from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
@@ -231,9 +231,8 @@ class ColumnModifier:
         """Return the scores of two columns with their biases, in natural units."""
         (term,) = self.tile.ctx.spec.variant.terms
         low, high = (self.bias.sum_of(term, column) for column in columns)
-        if self.tile.ctx.spec.packs_floats:
-            return fma2(raw, (self.natural, self.natural), (low, high))
-        return fma(raw[0], self.natural, low), fma(raw[1], self.natural, high)
+        math = PairMath.of(packed=self.tile.ctx.spec.packs_floats)
+        return math.fma(raw, both(self.natural), (low, high))
 
     def binary(self, low: Float32, high: Float32) -> F32x2:
         """Return the scores of two columns times log2(e)."""
