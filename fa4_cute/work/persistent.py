@@ -5,9 +5,9 @@ schedule, so every role of a CTA knows its works without asking. Two CTAs that s
 the same works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
 continue from the counts in ``Progress``.
 
-Where the schedule goes head by head, a head's query tiles are long and short, and ``n`` is often a
-multiple of their number: every other round goes backwards (``c``, ``2 n - 1 - c``, ``2 n + c``),
-so that who had a long one has a short one next.
+Where the schedule goes head by head, or by sections of heads, their query tiles are long and short,
+and ``n`` is often a multiple of their number: every other round goes backwards (``c``,
+``2 n - 1 - c``, ``2 n + c``), so that who had a long one has a short one next.
 
 With stream-K a CTA or pair takes parts of query tiles that follow one another in a line of all key
 tiles (``work.stream_k``).
@@ -58,7 +58,7 @@ def for_each_work(
             role(here)
             progress = progress.after(*here.work.counts)
             ctx.stretch.go_on(ctx.spec, ctx.args)
-    elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
+    elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.turns_back):
         index = in_clusters(ctx.spec, ids.block_index()[0])
         # Backwards from here; the next step, forwards again, makes it two rounds.
         step = (in_clusters(ctx.spec, ids.grid_size_x()) - index) * 2 - 1

@@ -174,6 +174,8 @@ def place_in_turns(
     """
     if spec.variant.keeps_short:
         return place_as_kept(spec, args, index)
+    if spec.variant.starts_by_row:
+        return place_in_sections(spec, args, index)
     heads, num_sections = args.extras.num_heads, args.extras.num_sequences
     num_blocks = args.extras.num_work // (heads * num_sections)
     all_heads = scheduled_heads(spec, args.num_q_heads)
@@ -191,6 +193,18 @@ def place_as_kept(
     counts = Uint32(extras.num_heads), Uint32(extras.num_sequences), num_blocks
     order = KeptOrder(*counts, Uint32(extras.num_kept))
     block, head = order.place(Uint32(index), UNSIGNED)
+    all_heads = Uint32(scheduled_heads(spec, args.num_q_heads))
+    batch = head // all_heads
+    return Int32(block), Int32(head - batch * all_heads), Int32(batch), Int32(num_blocks)
+
+
+def place_in_sections(
+    spec: AttentionSpec, args: Arguments, index: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return the same, a section after the other, by three divisions of numbers without a sign."""
+    num_blocks, heads = num_query_tiles(spec, args), Uint32(args.extras.num_heads)
+    block, column, section = SequenceOrder(heads, num_blocks).place(Uint32(index))
+    head = section * heads + column
     all_heads = Uint32(scheduled_heads(spec, args.num_q_heads))
     batch = head // all_heads
     return Int32(block), Int32(head - batch * all_heads), Int32(batch), Int32(num_blocks)

@@ -24,13 +24,13 @@ from benchmarks.timing.attention_traces import assemblers
 from benchmarks.timing.side_by_side import others, tirx
 from benchmarks.timing.side_by_side.steps.streamed import Line
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
-from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.described import described
 from fa4_cute.host.ask.problem import Problem as Posed
-from fa4_cute.host.ask.problem import dtype_name
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.run import calls, compute
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
+from fa4_cute.plan.facts.hardware import SM100A
 from fa4_cute.plan.launch.launch import plan_launch
 from fa4_cute.plan.launch.sm100_splits import cycles_of_last
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
@@ -137,22 +137,18 @@ def settled(column: Column, problem: Problem) -> Column:
     """
     if column.runner != "fa4_cute":
         return column
-    return _insisting(column, require(choose(_posed(problem, Features()))).spec)
+    return _insisting(column, require(choose(_posed(problem))).spec)
 
 
-def _posed(problem: Problem, features: Features, lengths: Sequence[int] = ()) -> Posed:
+def _posed(problem: Problem, lengths: Sequence[int] = ()) -> Posed:
     """Return a problem in this package's words; ``lengths`` are of packed sequences."""
-    dtype = "float8_e4m3fn" if problem.dtype == "fp8" else problem.dtype
-    return Posed(
-        dtype_name(dtype), problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
-        problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
-        features=features, total_q=sum(lengths),
-    )  # fmt: skip
+    total = sum(lengths) if problem.packed else 0
+    return described(**{**problem.our_options(), "arch": SM100A, "total_q": total})
 
 
-def _asked(column: Column, posed: Posed) -> Posed:
-    """Return a problem with the scheduler and Q tiles that a column's options name."""
-    options = dict(column.options)
+def posed_with(column: Column, problem: Problem, lengths: Sequence[int] = ()) -> Posed:
+    """Return the same with the scheduler and Q tiles that a column's options name."""
+    posed, options = _posed(problem, lengths), dict(column.options)
     if "scheduler" in options:
         posed = posed.with_scheduler(Scheduler[options["scheduler"].upper()])
     return replace(posed, num_qo=options.get("num_qo"))
@@ -173,9 +169,9 @@ def tiles_in_turns(column: Column, problem: Problem) -> int:
     """
     if column.runner != "fa4_cute" or problem.page or problem.packed or problem.group == "latent":
         return 0
-    posed = _asked(column, _posed(problem, Features()))
+    posed = posed_with(column, problem)
     spec = require(choose(posed)).spec
-    if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.head_by_head):
+    if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.turns_back):
         return 0
     return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_work"])
 
@@ -190,8 +186,7 @@ def chosen(column: Column, problem: Problem, lengths: Sequence[int]) -> Column:
 
 def packed_spec(column: Column, problem: Problem, lengths: Sequence[int]) -> AttentionSpec:
     """Return this package's kernel for packed sequences, with what a column's options name."""
-    posed = _posed(problem, Features(ragged_q=True, ragged_k=True), lengths)
-    spec: AttentionSpec = require(choose(_asked(column, posed))).spec
+    spec: AttentionSpec = require(choose(posed_with(column, problem, lengths))).spec
     return spec
 
 
@@ -199,16 +194,11 @@ def line_of(column: Column, problem: Problem, lengths: Sequence[int] = ()) -> Li
     """Return the line of this package's stream-K kernel for a step of decoding; None: another."""
     if column.runner != "fa4_cute" or not problem.page:
         return None
-    posed = _asked(column, _of_pages(problem))
+    posed = posed_with(column, problem)
     spec: AttentionSpec = require(choose(posed)).spec
     if not spec.variant.streams_keys:
         return None
     return Line.of(spec, posed.sizes, lengths or [problem.seqlen_k] * problem.batch, SMS)
-
-
-def _of_pages(problem: Problem) -> Posed:
-    """Return a problem over pages in this package's words."""
-    return _posed(problem, Features(used_k=True, page_size=problem.page))
 
 
 def joined_after(column: Column, problem: Problem, lengths: Sequence[int] = ()) -> int:
@@ -218,7 +208,7 @@ def joined_after(column: Column, problem: Problem, lengths: Sequence[int] = ()) 
     """
     if column.runner != "fa4_cute" or not problem.page or column.options:
         return 0
-    posed = _of_pages(problem)
+    posed = _posed(problem)
     choice = require(choose(posed))
     return cycles_of_last(choice.spec, posed.sizes, choice.num_splits, posed.sms, lengths)
 

@@ -15,9 +15,12 @@ import numpy as np
 
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
-from benchmarks.timing.side_by_side.callers import Column, packed_spec, records
+from benchmarks.timing.side_by_side.callers import Column, packed_spec, posed_with, records
 from fa4_cute.plan.facts.hardware import align_up
+from fa4_cute.plan.launch.launch import plan_launch
 from fa4_cute.plan.launch.packed_rows import first_packed_tile
+from fa4_cute.plan.masks.query_tiles import KeptOrder
+from fa4_cute.plan.spec.variant import KEPT, WORK_COUNTS
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import finish
 from sm100sim.timing.records import SassKernel
@@ -51,13 +54,14 @@ class Handed(NamedTuple):
     lone: int = 0
 
     @classmethod
-    def of(cls, lengths: Sequence[int], heads: int) -> Handed:
-        """Causal ones, the longest first: all sequences and heads of one, then those before."""
-        tiles = reversed(range(-(-max(lengths) // ROWS)))
-        keys = (
-            min(length, (tile + 1) * ROWS) if tile * ROWS < length else 0
-            for tile in tiles for length in lengths for _ in range(heads)
-        )  # fmt: skip
+    def of(cls, lengths: Sequence[int], order: KeptOrder, positions: int) -> Handed:
+        """Causal ones of so many positions, the longest of a section of heads first."""
+        heads = order.heads * order.sections // len(lengths)
+        keys = []
+        for index in range(heads * len(lengths) * order.tiles):
+            block, head = order.place(index)
+            first, length = (order.tiles - 1 - block) * positions, lengths[head // heads]
+            keys.append(min(length, first + positions) if first < length else 0)
         return cls(tuple(keys))
 
     @classmethod
@@ -125,7 +129,11 @@ def handed_out(column: Column, problem: Problem, lengths: Sequence[int]) -> Hand
     if spec.variant.by_rows:
         heads = problem.heads // spec.rows_per_position
         return Handed.by_rows(lengths, heads, spec.config.PairBM_eff(), spec.config.BN)
-    return Handed.of(lengths, problem.heads)
+    posed = posed_with(column, problem, lengths)
+    counts = plan_launch(spec, posed.sizes, posed.scale).scalars
+    works, heads, sections = (int(counts[name]) for name in WORK_COUNTS)
+    order = KeptOrder(heads, sections, works // (heads * sections), int(counts[KEPT]))
+    return Handed.of(lengths, order, spec.config.PairBM_eff())
 
 
 def small_launches(column: Column, problem: Problem, lengths: Sequence[int]) -> Any:

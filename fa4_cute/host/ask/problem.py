@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...plan.facts.architectures import ARCHITECTURES
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import SM100A
-from ...plan.launch.launch import AttentionSizes
+from ...plan.launch.tiles import AttentionSizes
 from ...plan.spec.variant import Partition, Scheduler, Variant
 from . import checks
 from .arguments import Options

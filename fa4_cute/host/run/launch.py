@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ...plan.facts.hardware import SM_COUNT
 from ...plan.facts.tensor_map_bits import TensorMapFields, encode_tensor_map
-from ...plan.launch.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
+from ...plan.launch.launch import LaunchPlan, plan_combine, plan_launch
+from ...plan.launch.tiles import AttentionSizes
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.params import KernelParams

@@ -16,8 +16,8 @@ from typing import Final
 from ..facts.hardware import ceil_div
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
-from .launch import AttentionSizes, bytes_of_head
-from .tiles import TileShape, heads_of_section, kept_tiles
+from .launch import bytes_of_head, bytes_of_key
+from .tiles import AttentionSizes, TileShape, heads_of_section, kept_tiles
 
 FOLLOWED: Final = 32
 """Query tiles of a place that are followed, the last ones; those before are taken to end at once in
@@ -41,14 +41,15 @@ class HandedOrder:
     def of(
         cls, spec: KernelSpec | Depth512Spec, sizes: AttentionSizes, *, keeps_short: bool
     ) -> HandedOrder:
-        """Return the order of a plain kernel with a causal mask, whose CTAs may keep short ones."""
+        """Return the order of a kernel whose late query tiles have more keys; those that keep short
+        ones have sections of several sequences, too."""
         shape, of_head = TileShape.of(spec.config), bytes_of_head(spec, sizes)
         _, heads, batch = sizes.blocks(shape)
-        every, kept = heads * batch, 0
-        if keeps_short:
-            of_key = of_head // max(1, sizes.seqlen_k)
-            kept = kept_tiles(sizes.seqlen_q, sizes.seqlen_k, shape.positions, every, of_key)
-        return cls(every, heads_of_section(heads, of_head), kept)
+        every, of_key = heads * batch, bytes_of_key(spec, sizes)
+        if not keeps_short:
+            return cls(every, heads_of_section(heads, of_head))
+        kept = kept_tiles(sizes.seqlen_q, sizes.seqlen_k, shape.positions, every, of_key)
+        return cls(every, heads_of_section(every, of_head), kept)
 
     def busiest(self, loads: tuple[int, ...], places: int) -> int:
         """Return when the last place ends.

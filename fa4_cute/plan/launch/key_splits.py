@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..spec.attention_spec import AttentionSpec
-from .launch import AttentionSizes, most_places, stretches_of_line
+from .launch import most_places, stretches_of_line
 from .stream_k import MAX_PLACES, TileInLine, tiles_of_lengths
-from .tiles import TileShape
+from .tiles import AttentionSizes, TileShape
 
 WORTH: Final = 0.95
 """Keys are split where the grid ends after this share of the time at the latest."""

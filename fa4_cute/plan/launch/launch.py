@@ -14,8 +14,8 @@ from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
 from .stream_k import ALONE_PLACES, MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
-from .tiles import TileShape, grid, grid_by_rows, heads_of_section, kept_tiles
-from .turns import choose_section, is_in_turns, key_loads
+from .tiles import AttentionSizes, TileShape, heads_of_section, kept_tiles
+from .turns import choose_section, choose_window_section, is_in_turns, key_loads
 
 MAX_GRID_X: Final = 2**31 - 1
 MAX_GRID_YZ: Final = 65535
@@ -27,52 +27,6 @@ batches those with fewer to spare lost as often as they won (``docs/experiments.
 SMALLEST_SCALE: Final = SMALLEST_NORMAL_FLOAT32
 """A scale of 0 becomes this: the scores still vanish, and masked scores (minus infinity) stay minus
 infinity instead of becoming NaN."""
-
-
-@dataclass(frozen=True)
-class AttentionSizes:
-    """Sizes of one call: q (batch, seqlen_q, num_q_heads, d), k and v (batch, seqlen_k, ...).
-
-    Of packed sequences, those of the longest; ``total_q`` are the queries of all of them, 0 for as
-    many in each.
-    """
-
-    batch: int
-    seqlen_q: int
-    seqlen_k: int
-    num_q_heads: int
-    num_kv_heads: int
-    total_q: int = 0
-
-    @property
-    def num_queries(self) -> int:
-        """Queries of all sequences."""
-        return self.total_q or self.batch * self.seqlen_q
-
-    def query_tiles(self, shape: TileShape) -> int:
-        """Return the work tiles of all heads and sequences: at most, where these are packed."""
-        each = math.prod(self.blocks(shape))
-        if self.total_q:
-            each = min(each, math.prod(self.blocks(shape, by_rows=True)))
-        return each // shape.cluster_size
-
-    def full_query_tiles(self, shape: TileShape) -> int:
-        """Return how many work tiles at least have queries: those of one sequence with all."""
-        one = grid(shape, max_seqlen_q=self.num_queries, num_q_heads=self.num_q_heads, batch=1)
-        return math.prod(one) // shape.cluster_size
-
-    def blocks(self, shape: TileShape, *, by_rows: bool = False) -> tuple[int, int, int]:
-        """Return the grid in which every work tile of this shape has CTAs of its own.
-
-        With ``by_rows`` sequences lie one behind the other along x, with all heads; else along z,
-        each with as many query tiles as the longest.
-        """
-        if by_rows:
-            return grid_by_rows(shape, self.num_queries, self.num_q_heads, self.batch)
-        return grid(
-            shape,
-            max_seqlen_q=self.seqlen_q, num_q_heads=self.num_q_heads, batch=self.batch,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -284,10 +238,15 @@ def _sections(
 
 def bytes_of_head(spec: AttentionSpec, sizes: AttentionSizes) -> int:
     """Return the bytes of K and V that a scheduled head has, one of several for a K/V head."""
+    return sizes.mean_keys * bytes_of_key(spec, sizes)
+
+
+def bytes_of_key(spec: AttentionSpec, sizes: AttentionSizes) -> int:
+    """Return how many of them each of its keys has."""
     config = spec.config
     heads = sizes.num_q_heads // TileShape.of(config).group
     row = (config.depth + spec.output_depth) * config.qkv_dtype_size
-    return sizes.seqlen_k * sizes.num_kv_heads // max(heads, 1) * row
+    return row * sizes.num_kv_heads // max(heads, 1)
 
 
 def _turns(
@@ -299,20 +258,24 @@ def _turns(
         return sizes.num_q_heads // TileShape.of(spec.config).group, sizes.batch
     if not spec.in_sections:
         return heads, batch
+    every = heads * batch
     if not isinstance(spec, SM90Spec):
-        together = heads_of_section(heads, bytes_of_head(spec, sizes))
-        return together, heads // max(1, together) * batch
+        if spec.variant.is_dynamic:
+            together = heads_of_section(every, bytes_of_head(spec, sizes))
+        else:
+            places, of_key = _ctas_or_pairs(spec, num_ctas), bytes_of_key(spec, sizes)
+            together = choose_window_section(spec, sizes, every, places, of_key).heads
+        return together, every // together
     if not is_in_turns(spec):
-        return 1, heads * batch
+        return 1, every
     loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, sizes.seqlen_k)
-    found = choose_section(spec, loads, heads * batch, num_ctas, bytes_of_head(spec, sizes))
-    return found.heads, heads * batch // found.heads
+    found = choose_section(spec, loads, every, num_ctas, bytes_of_head(spec, sizes))
+    return found.heads, every // found.heads
 
 
 def _kept(spec: AttentionSpec, sizes: AttentionSizes, heads: int) -> int:
     """Return how many of the shortest query tiles of each of all ``heads`` come last."""
-    of_key = bytes_of_head(spec, sizes) // max(1, sizes.seqlen_k)
-    positions = TileShape.of(spec.config).positions
+    positions, of_key = TileShape.of(spec.config).positions, bytes_of_key(spec, sizes)
     return kept_tiles(sizes.seqlen_q, sizes.seqlen_k, positions, heads, of_key)
 
 

@@ -6,7 +6,6 @@ Cycles are predictions for a B200 (``plan.config.predicted``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from heapq import heapreplace
 from typing import Final
 
@@ -15,16 +14,16 @@ from ..config.depth512_config import Depth512Config
 from ..config.predicted import LAUNCH_CYCLES
 from ..config.prediction import Costs, PredictedRow
 from ..facts.hardware import align_up, ceil_div
-from ..masks.key_tiles import KeyTileMap, Rows
-from ..masks.masks import CAUSAL, NULL, Mask, SlidingWindowMask, terms
+from ..masks.key_tiles import visited_keys
+from ..masks.masks import CAUSAL, NULL
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Variant
 from .handed import HandedOrder
-from .launch import AttentionSizes
-from .tiles import TileShape
-from .turns import unevenness
+from .launch import bytes_of_key
+from .tiles import AttentionSizes, TileShape
+from .turns import choose_window_section, unevenness
 
 PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
@@ -154,16 +153,17 @@ def is_interval(variant: Variant) -> bool:
 class IntervalLoad:
     """The query tiles of a launch whose mask shows every row an interval of keys.
 
-    Query tile after query tile is taken, each of all heads (``CommonSpec.place_by_place``).
-
     Attributes:
         keys: what each query tile of a head visits, in their order.
         heads: of all sequences. places: query tiles that are computed at the same time.
+        section: heads whose query tiles a grid has side by side. turns: those of persistent CTAs.
     """
 
     keys: tuple[int, ...]
     heads: int
     places: int
+    section: int = 1
+    turns: int = 1
 
     @classmethod
     def of(
@@ -174,9 +174,14 @@ class IntervalLoad:
         keys = visited_keys(
             variant.mask, sizes.seqlen_q, sizes.seqlen_k, shape.positions, spec.config.BN
         )
-        _, heads, batch = sizes.blocks(shape)
         in_order = tuple(reversed(keys)) if variant.longest_first else keys
-        return cls(in_order, heads * batch, places_of(spec.config, num_sms))
+        order = HandedOrder.of(spec, sizes, keeps_short=False)
+        heads, places = order.heads, places_of(spec.config, num_sms)
+        section, turns = order.section if spec.heads_first else 1, 1
+        if variant.starts_by_row:
+            of_key = bytes_of_key(spec, sizes)
+            turns = choose_window_section(spec, sizes, heads, places, of_key).heads
+        return cls(in_order, heads, places, section, turns)
 
     @property
     def units(self) -> int:
@@ -189,43 +194,11 @@ class IntervalLoad:
         if self.units > PLACED * self.places:
             last = sum(loads) * self.heads // self.places
         else:
-            last = HandedOrder(self.heads, self.heads).busiest(loads, self.places)
+            last = HandedOrder(self.heads, self.section).busiest(loads, self.places)
         return LAUNCH_CYCLES + costs.first + last
 
     def persistent_cycles(self, costs: Costs) -> int:
-        """Return what persistent CTAs take: no other has more query tiles than the first."""
-        taken = range(0, self.units, self.places)
-        keys = sum(self.keys[index // self.heads] for index in taken)
-        return LAUNCH_CYCLES + costs.of(len(taken), keys)
-
-
-@lru_cache(maxsize=1024)
-def visited_keys(
-    mask: Mask, seqlen_q: int, seqlen_k: int, positions: int, tile_keys: int
-) -> tuple[int, ...]:
-    """Return how many keys each query tile of a head visits, in whole key tiles.
-
-    Args:
-        mask: without lengths of sequences. seqlen_q, seqlen_k: of a sequence.
-        positions: of a query tile. tile_keys: of a key tile.
-    """
-    found, shift = terms(mask), seqlen_k - seqlen_q
-    counts = []
-    for first in range(0, seqlen_q, positions):
-        last = min(first + positions, seqlen_q) - 1
-        rows = Rows(first + shift, last + shift, seqlen_k)
-        counts.append(KeyTileMap.of(found, rows, tile_keys).count * tile_keys)
-    return tuple(counts)
-
-
-def most_visited(mask: Mask, positions: int, seqlen_k: int, tile_keys: int) -> int:
-    """Return how many keys a query tile visits at most, in whole key tiles; of a window, its own.
-
-    Args:
-        mask: that ends at a row's own key. positions: of a query tile.
-        seqlen_k: of the longest sequence. tile_keys: of a key tile.
-    """
-    every = align_up(seqlen_k, tile_keys)
-    if not isinstance(mask, SlidingWindowMask) or mask.left is None:
-        return every
-    return min(every, align_up(mask.left + positions - 1, tile_keys) + tile_keys)
+        """Return what persistent CTAs take that go by sections of heads, back and forth."""
+        loads = tuple(costs.query_tile(keys) for keys in self.keys)
+        busiest = unevenness(loads, self.heads, self.turns, self.places)
+        return LAUNCH_CYCLES + costs.first + int(sum(loads) * self.heads * busiest) // self.places

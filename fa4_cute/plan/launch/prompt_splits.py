@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from .key_splits import WORTH
-from .launch import AttentionSizes
 from .selection import QueryTiles, row_copies_of
 from .sm100_splits import BlackwellSplits, choose_blackwell_splits
+from .tiles import AttentionSizes
 
 
 class TiledSplits(NamedTuple):

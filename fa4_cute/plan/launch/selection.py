@@ -24,8 +24,7 @@ from ..config.depth512_config import Depth512Config
 from ..facts.hardware import SM_COUNT
 from ..spec import depth512_limits
 from ..spec.limits import supported, unsupported_reason
-from .launch import AttentionSizes
-from .tiles import TileShape
+from .tiles import AttentionSizes, TileShape
 
 RING_TILES: Final = 2
 """Key tiles for which the ring of a pair needs room besides what copies of rows leave of O."""

@@ -21,6 +21,7 @@ from typing import Final
 from ..config.config import FA4Config
 from ..config.predicted import PREDICTED, SHORT
 from ..config.prediction import PredictedRow, predicted_of
+from ..masks.key_tiles import most_visited
 from ..masks.masks import CAUSAL, NULL
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
@@ -28,10 +29,9 @@ from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
 from .chunks import are_handed_out, ends_at_row, is_in_chunks, row_of_chunks
 from .handed import HandedOrder
-from .launch import AttentionSizes
-from .loads import IntervalLoad, QueryTileLoad, is_interval, kernel_of, most_visited
+from .loads import IntervalLoad, QueryTileLoad, is_interval, kernel_of
 from .selection import FEW_KEYS, QueryTiles, choose_query_tiles, with_one_tile
-from .tiles import TileShape
+from .tiles import AttentionSizes, TileShape
 
 BlackwellSpec = KernelSpec | Depth512Spec
 CLEAR: Final = 0.9

@@ -39,11 +39,10 @@ from ..memory.chunks import boxes_of_tile
 from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
 from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates, tiles_in_line
-from .launch import AttentionSizes
 from .loads import QueryTileLoad, kernel_of
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
-from .tiles import TileShape
+from .tiles import AttentionSizes, TileShape
 
 CLUSTERED: Final = WORTH
 """A cluster is taken where that is predicted to take less than this share of both others. Of

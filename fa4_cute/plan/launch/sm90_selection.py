@@ -25,8 +25,8 @@ from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
 from .key_splits import WORTH, KeySplits, split_candidates
-from .launch import AttentionSizes, bytes_of_head
-from .tiles import TileShape
+from .launch import bytes_of_head
+from .tiles import AttentionSizes, TileShape
 from .turns import choose_section, is_in_turns, key_loads, unevenness
 
 MEMORY_BYTES_PER_NS: Final = 4200

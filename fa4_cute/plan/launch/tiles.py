@@ -6,7 +6,9 @@ tiles it visits by ``plan.masks.key_tiles``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from ..config.config import FA4Config
@@ -62,13 +64,62 @@ def grid_by_rows(
     return tiles * (num_q_heads // shape.group) * shape.cluster_size, 1, 1
 
 
+@dataclass(frozen=True)
+class AttentionSizes:
+    """Sizes of one call: q (batch, seqlen_q, num_q_heads, d), k and v (batch, seqlen_k, ...).
+
+    Of packed sequences, those of the longest; ``total_q`` are the queries of all of them, 0 for as
+    many in each.
+    """
+
+    batch: int
+    seqlen_q: int
+    seqlen_k: int
+    num_q_heads: int
+    num_kv_heads: int
+    total_q: int = 0
+
+    @property
+    def num_queries(self) -> int:
+        """Queries of all sequences."""
+        return self.total_q or self.batch * self.seqlen_q
+
+    @property
+    def mean_keys(self) -> int:
+        """Keys of a sequence on average, where each has as many for a query as the longest."""
+        return self.seqlen_k * self.num_queries // max(1, self.batch * self.seqlen_q)
+
+    def query_tiles(self, shape: TileShape) -> int:
+        """Return the work tiles of all heads and sequences: at most, where these are packed."""
+        each = math.prod(self.blocks(shape))
+        if self.total_q:
+            each = min(each, math.prod(self.blocks(shape, by_rows=True)))
+        return each // shape.cluster_size
+
+    def full_query_tiles(self, shape: TileShape) -> int:
+        """Return how many work tiles at least have queries: those of one sequence with all."""
+        one = grid(shape, max_seqlen_q=self.num_queries, num_q_heads=self.num_q_heads, batch=1)
+        return math.prod(one) // shape.cluster_size
+
+    def blocks(self, shape: TileShape, *, by_rows: bool = False) -> tuple[int, int, int]:
+        """Return the grid in which every work tile of this shape has CTAs of its own.
+
+        With ``by_rows`` sequences lie one behind the other along x, with all heads; else along z,
+        each with as many query tiles as the longest.
+        """
+        if by_rows:
+            return grid_by_rows(shape, self.num_queries, self.num_q_heads, self.batch)
+        return grid(
+            shape,
+            max_seqlen_q=self.seqlen_q, num_q_heads=self.num_q_heads, batch=self.batch,
+        )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
 def heads_of_section(num_heads: int, bytes_per_head: int) -> int:
     """Return how many of ``num_heads`` heads are taken together: a divisor, as large as fits."""
-    fitting = (
-        n for n in range(1, num_heads + 1)
-        if num_heads % n == 0 and n * bytes_per_head <= SECTION_BYTES
-    )  # fmt: skip
-    return max(fitting, default=1)
+    fitting = min(num_heads, SECTION_BYTES // max(1, bytes_per_head))
+    return next((n for n in range(fitting, 0, -1) if num_heads % n == 0), 1)
 
 
 def kept_tiles(

@@ -15,8 +15,10 @@ from operator import add
 from typing import Final, NamedTuple
 
 from ..facts.hardware import ceil_div
+from ..masks.key_tiles import most_visited
+from ..spec.common_spec import CommonSpec
 from ..spec.sm90_spec import SM90Spec
-from .tiles import SECTION_BYTES, TileShape
+from .tiles import SECTION_BYTES, AttentionSizes, TileShape
 
 MOST_COUNTED: Final = 64
 """Query tiles per CTA that are counted: after more, those that it had differ little."""
@@ -39,7 +41,7 @@ def is_in_turns(spec: SM90Spec) -> bool:
     return spec.head_by_head and not (variant.ragged_q or variant.partial_values)
 
 
-def key_loads(spec: SM90Spec, seqlen_q: int, seqlen_k: int, longest: int) -> tuple[int, ...]:
+def key_loads(spec: CommonSpec, seqlen_q: int, seqlen_k: int, longest: int) -> tuple[int, ...]:
     """Return how many keys each query tile of a head visits, the longest first.
 
     With a causal mask, or a window that lets a query tile visit ``longest`` keys.
@@ -91,11 +93,29 @@ def choose_section(
     return _most_even(loads, heads, ctas, fitting, prefers_many=False)
 
 
+def choose_window_section(
+    spec: CommonSpec, sizes: AttentionSizes, heads: int, places: int, bytes_of_key: int
+) -> Section:
+    """Return the most even section of a launch of windows, and of equally even ones the largest.
+
+    What its query tiles see at a time fits the L2, so that a key is read from memory once.
+
+    Args:
+        spec, sizes: of the launch. heads: of all sequences. places: of query tiles that are
+            computed at the same time. bytes_of_key: K and V of one key of a head.
+    """
+    positions, keys = TileShape.of(spec.config).positions, sizes.seqlen_k
+    longest = most_visited(spec.variant.mask, positions, keys, spec.config.BN)
+    loads = key_loads(spec, sizes.seqlen_q, keys, longest)
+    fitting = SECTION_BYTES // max(1, longest * bytes_of_key)
+    return _most_even(loads, heads, places, fitting, prefers_many=True)
+
+
 @lru_cache(maxsize=1024)
 def _most_even(
     loads: tuple[int, ...], heads: int, ctas: int, most: int, *, prefers_many: bool
 ) -> Section:
-    sizes = (n for n in range(1, heads + 1) if heads % n == 0 and n <= max(1, most))
+    sizes = (n for n in range(1, max(1, min(heads, most)) + 1) if heads % n == 0)
     found = [Section(n, unevenness(loads, heads, n, ctas)) for n in sizes]
     sign = -1 if prefers_many else 1
     return min(found, key=lambda each: (round(each.unevenness, DIGITS), sign * each.heads))

@@ -16,9 +16,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
-from .masks import HOST, Arithmetic, Interval, Lengths, Mask, Term, is_zero, terms
+from ..facts.hardware import align_up
+from .masks import (
+    HOST,
+    Arithmetic,
+    Interval,
+    Lengths,
+    Mask,
+    SlidingWindowMask,
+    Term,
+    is_zero,
+    terms,
+)
 
 WORD_COLUMNS: Final = 32
 """Columns of a visibility word: the scores that a thread masks, or skips masking, together."""
@@ -179,3 +191,35 @@ def _size(tiles: Interval) -> Any:
 
 def _shifted(n: Any, start: Any) -> Any:
     return n if is_zero(start) else n + start
+
+
+@lru_cache(maxsize=1024)
+def visited_keys(
+    mask: Mask, seqlen_q: int, seqlen_k: int, positions: int, tile_keys: int
+) -> tuple[int, ...]:
+    """Return how many keys each query tile of a head visits, in whole key tiles.
+
+    Args:
+        mask: without lengths of sequences. seqlen_q, seqlen_k: of a sequence.
+        positions: of a query tile. tile_keys: of a key tile.
+    """
+    found, shift = terms(mask), seqlen_k - seqlen_q
+    counts = []
+    for first in range(0, seqlen_q, positions):
+        last = min(first + positions, seqlen_q) - 1
+        rows = Rows(first + shift, last + shift, seqlen_k)
+        counts.append(KeyTileMap.of(found, rows, tile_keys).count * tile_keys)
+    return tuple(counts)
+
+
+def most_visited(mask: Mask, positions: int, seqlen_k: int, tile_keys: int) -> int:
+    """Return how many keys a query tile visits at most, in whole key tiles; of a window, its own.
+
+    Args:
+        mask: that ends at a row's own key. positions: of a query tile.
+        seqlen_k: of the longest sequence. tile_keys: of a key tile.
+    """
+    every = align_up(seqlen_k, tile_keys)
+    if not isinstance(mask, SlidingWindowMask) or mask.left is None:
+        return every
+    return min(every, align_up(mask.left + positions - 1, tile_keys) + tile_keys)

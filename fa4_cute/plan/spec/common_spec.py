@@ -194,11 +194,8 @@ class CommonSpec(ABC):
 
     @property
     def orders_heads(self) -> bool:
-        """Whether the order of query tiles looks at heads: on Blackwell that of plain kernels.
-
-        Others have no registers left for it.
-        """
-        return is_plain_in_any_order(self.variant)
+        """Whether the order of query tiles looks at heads: where the grid says how long all are."""
+        return self.variant.is_dense
 
     @property
     def heads_first(self) -> bool:
@@ -216,9 +213,14 @@ class CommonSpec(ABC):
     def head_by_head(self) -> bool:
         """Whether persistent CTAs take all query tiles of a head before those of the next.
 
-        With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile.
+        A head's keys and values stay in the L2 meanwhile. With a window few of them do for long.
         """
-        return self.orders_heads and self.variant.mask in (NULL, CAUSAL)
+        return self.orders_heads and not self.variant.starts_by_row
+
+    @property
+    def turns_back(self) -> bool:
+        """Whether rounds of CTAs with a fixed order are forwards and backwards in turn."""
+        return not self.variant.is_dynamic and (self.head_by_head or self.in_sections)
 
     @property
     def decodes_briefly(self) -> bool:
@@ -238,9 +240,9 @@ class CommonSpec(ABC):
 
     @property
     def place_by_place(self) -> bool:
-        """Whether persistent CTAs take query tile after query tile, each of all heads and sequences
-        before the next one: with a causal mask the longest first."""
-        by_sequence = self.sequence_by_sequence or self.head_by_head
+        """Whether persistent CTAs take query tile after query tile, each of all heads of many
+        sequences before the next one: with a causal mask the longest first."""
+        by_sequence = self.sequence_by_sequence or self.head_by_head or self.turns_back
         return self.variant.is_persistent and not (by_sequence or self.variant.by_rows)
 
     @property
@@ -270,9 +272,13 @@ class CommonSpec(ABC):
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 
-        A dynamic order is that of a CTA for every query tile: the longest of many heads first.
+        A dynamic order is that of a CTA for every query tile: the longest of many heads first. So
+        is that of windows, whose query tiles are alike but for the first ones of a head.
         """
-        return self.variant.is_dynamic and self.orders_heads
+        variant = self.variant
+        if variant.is_dynamic:
+            return self.orders_heads or variant.keeps_short
+        return variant.is_persistent and self.orders_heads and variant.starts_by_row
 
     @property
     def first_ends_early(self) -> bool:

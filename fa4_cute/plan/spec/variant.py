@@ -9,7 +9,7 @@ that is not used adds no parameter and no instruction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Final
@@ -183,13 +183,17 @@ class Variant:
         """Whether it learns which only when it asks: those whose own CTAs have not started."""
         return self.scheduler is Scheduler.DYNAMIC
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether sequences are as long as their tensors say, and one CTA or pair has all keys."""
+        return not (self.ragged_q or self.ragged_k or self.used_k or self.splits_keys)
+
     @cached_property
     def keeps_short(self) -> bool:
-        """Whether the shortest query tiles of all heads come last: in plain dynamic launches with a
-        causal mask."""
-        if not (self.is_dynamic and self.causal):
-            return False
-        return replace(self, mask=NULL, return_lse=False, scheduler=Scheduler.TILE) == Variant()
+        """Whether the shortest query tiles of all heads come last: in dynamic launches whose late
+        ones have the most keys, but not over a cache, where early ones may have as many."""
+        apart = self.by_rows or self.used_k or self.splits_keys
+        return self.is_dynamic and self.longest_first and not apart
 
     @property
     def is_over_cache(self) -> bool:
@@ -323,19 +327,13 @@ class Variant:
         parts = [] if self.mask == NULL else [self.mask.name]
         parts += [self.score_mod.name] if self.score_mod else []
         flags = {
-            "sink": self.sink,
-            "varq": self.ragged_q,
-            "vark": self.ragged_k,
-            "used": self.used_k,
-            f"page{self.page_size}": bool(self.page_size),
-            "split": self.is_combined,
+            "sink": self.sink, "varq": self.ragged_q, "vark": self.ragged_k, "used": self.used_k,
+            f"page{self.page_size}": bool(self.page_size), "split": self.is_combined,
             "last": self.partition is Partition.LAST,
             f"cluster{self.num_partitions}": self.in_cluster,
-            self.scheduler.name.lower(): self.is_persistent,
-            "rows": self.by_rows,
-            "tokens": self.token_scales,
-            "lse": self.return_lse,
-        }
+            self.scheduler.name.lower(): self.is_persistent, "rows": self.by_rows,
+            "tokens": self.token_scales, "lse": self.return_lse,
+        }  # fmt: skip
         return (*parts, *(name for name, present in flags.items() if present))
 
 

@@ -29,6 +29,7 @@ from benchmarks.timing.side_by_side.claimed import (
 from benchmarks.timing.side_by_side.dynamic import Mixed
 from benchmarks.timing.side_by_side.extents import MMAS, Costs, Extent, Layout, whole
 from benchmarks.timing.side_by_side.spread import OURS, takes_over
+from fa4_cute.plan.masks.query_tiles import KeptOrder
 from sm100sim.timing.chips import Draw
 
 
@@ -134,10 +135,22 @@ def rank(launches: list[Handed]) -> int:
 
 
 def test_packed_query_tiles_are_handed_out_longest_first_empty_ones_too() -> None:
-    found = Handed.of((600, 100), heads=1)
+    found = Handed.of((600, 100), KeptOrder(heads=2, sections=1, tiles=3, kept=0), 256)
     assert list(found.keys) == [600, 0, 512, 0, 256, 100]
     assert list(found.work) == [1, 4, 1468, 0, 2]
-    assert rank([Handed.of(few, 1) for few in SMALL]) == 4
+    in_turn = Handed.of((600, 100), KeptOrder(heads=1, sections=2, tiles=3, kept=1), 256)
+    assert list(in_turn.keys) == [600, 512, 0, 0, 256, 100]
+
+
+@pytest.mark.parametrize("group", [1, 4])
+def test_small_packed_launches_tell_prices_apart(group: int) -> None:
+    problem = Problem("packed", 2, 2048, 2048, group, 1, 128, 128, causal=True, packed=True)
+    ours = Column("", OURS, CUDA12, options=(("scheduler", "dynamic"), ("num_qo", 2)))
+    few = [
+        replace(problem, batch=len(each), seqlen_q=max(each), seqlen_k=max(each)) for each in SMALL
+    ]
+    found = [handed_out(ours, small, each) for small, each in zip(few, SMALL, strict=True)]
+    assert rank(found) == 4
 
 
 def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
@@ -150,8 +163,9 @@ def test_flash_attention_hands_out_one_sequence_after_the_other() -> None:
     fa4 = Column("", "FA4", CUDA12, clc=True)
     assert handed_out(fa4, problem, (160, 64)) == found
     assert small_launches(fa4, problem, (160, 64)) is SMALL_IN_TURN
-    ours = handed_out(chosen(Column("", OURS, CUDA12), problem, (160, 160)), problem, (160, 160))
-    assert list(ours.keys) == [160] * 16
+    ours = Column("", OURS, CUDA12, options=(("scheduler", "dynamic"), ("num_qo", 2)))
+    found = handed_out(ours, problem, (160, 160))
+    assert list(found.keys) == [160] * 4 + [128] * 4 + [64] * 4
 
 
 def test_query_tiles_counted_by_rows_are_handed_out_one_sequence_after_the_other() -> None:

@@ -15,7 +15,8 @@ import fa4_cute
 from fa4_cute.host.run import counters, device
 from fa4_cute.host.run.counters import CHUNK, COUNTER_BYTES, CounterStore, counters_on
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.launch import AttentionSizes, Workspace
+from fa4_cute.plan.launch.launch import Workspace
+from fa4_cute.plan.launch.tiles import AttentionSizes
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, Variant
 

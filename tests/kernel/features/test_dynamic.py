@@ -6,13 +6,11 @@ In the simulator the first CTA, or pair, runs until it waits for another, and so
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
-from cutlass import Int32
 
 from fa4_cute.host.ask import request
 from fa4_cute.host.compile.compiler import compile_kernel
@@ -20,7 +18,6 @@ from fa4_cute.pipelines import RolePipeline
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.spec.variant import KEPT, Scheduler
 from fa4_cute.sync.blocks import BarrierBlock
-from fa4_cute.work.tile import place_of_work
 from sm100sim.options import RunOptions
 from testing.arguments import arguments
 from testing.cases import FP8, Case
@@ -123,6 +120,35 @@ def test_bits_do_not_depend_on_how_many_query_tiles_are_kept_for_the_end(
     assert all(map(torch.equal, found.results, plain.results))
 
 
+IN_SECTIONS = (
+    dynamic("causal sink", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2),
+    TWO_Q,
+)
+MORE_IN_SECTIONS = (
+    dynamic("causal modifier", 128, num_qo=2, lengths=((600, 300),) * 2),
+    dynamic("window sink", 128, num_qo=2, lengths=((600, 700),) * 2),
+    dynamic("causal bias", 256, lengths=((600, 300),) * 2),
+    dynamic("ragged window", 128, dtype=FP8, num_qo=2),
+    D256,
+    MLA,
+)
+
+
+@pytest.mark.parametrize("section", [1, 2])
+@pytest.mark.parametrize("case", [*IN_SECTIONS, *also(*MORE_IN_SECTIONS)], ids=str)
+def test_bits_do_not_depend_on_the_sections(
+    case: Case, section: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of what has features, and of packed sequences."""
+    plain = run(replace(case, features=case.features - {"dynamic"}))
+    monkeypatch.setattr(launch, "kept_tiles", lambda *_: 1)
+    monkeypatch.setattr(launch, "heads_of_section", lambda *_: section)
+    scalars = Described(case).packed.plan.scalars
+    assert (scalars["num_heads"], scalars[KEPT]) == (section, 1)
+    found = checked(run(case))
+    assert all(map(torch.equal, found.results, plain.results))
+
+
 @pytest.mark.parametrize("case", [TWO_Q, PAGED, *also(MLA, D256, PAGED256)], ids=str)
 def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
     """On a device of 3 SMs: numbers are those of float64, and bits those of a CTA for each."""
@@ -133,38 +159,6 @@ def test_packed_sequences_take_it_by_themselves(case: Case) -> None:
     assert asked_by(alone)[1].variant.scheduler is Scheduler.TILE
     for x, y in zip(found.results, run(alone).results, strict=True):
         assert torch.equal(x, y)
-
-
-ALIKE = ((300, 500), (200, 20), (257, 257), (280, 640), (300, 90))
-"""Chunks that have about as many query tiles, so that these are not counted by rows."""
-
-
-@pytest.mark.parametrize(
-    ("case", "by_sequence"),
-    [(replace(PAGED, heads=6, kv_heads=3, lengths=ALIKE), True), (TWO_Q, False)],
-    ids=str,
-)
-def test_chunks_over_a_cache_are_taken_a_sequence_after_the_other(
-    case: Case, by_sequence: bool
-) -> None:
-    """Others by the place of their query tiles. The device's functions take numbers, too."""
-    described = Described(case)
-    counts: Any = SimpleNamespace(**described.packed.plan.scalars)
-    args: Any = SimpleNamespace(seqlen_q=counts.seqlen_q, extras=counts)
-    found = [
-        tuple(int(part.value) if isinstance(part, Int32) else part for part in place)
-        for place in (place_of_work(described.spec, args, n) for n in range(counts.num_work))
-    ]
-    heads, sequences = counts.num_heads, counts.num_sequences
-    tiles = counts.num_work // (heads * sequences)
-    assert (described.spec.sequence_by_sequence, sequences) == (by_sequence, len(case.lengths))
-    assert not described.spec.variant.by_rows
-    walked = [
-        (tile, head, sequence, tiles)
-        for sequence in range(sequences) for tile in range(tiles) for head in range(heads)
-    ]  # fmt: skip
-    # The sort keeps the order of those of one tile.
-    assert found == (walked if by_sequence else sorted(walked, key=lambda place: place[0]))
 
 
 @pytest.mark.parametrize("case", [TWO_Q, PAIR], ids=str)

@@ -13,9 +13,8 @@ from fa4_cute.host.choose.support import choose, require
 from fa4_cute.plan.config.prediction import ChunkRow, Costs
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.chunks import are_handed_out, is_in_chunks, row_of_chunks
-from fa4_cute.plan.launch.launch import AttentionSizes
 from fa4_cute.plan.launch.sm100_selection import SchedulerChoice
-from fa4_cute.plan.launch.tiles import TileShape
+from fa4_cute.plan.launch.tiles import AttentionSizes, TileShape
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec

@@ -55,5 +55,7 @@ def test_sections_hold_the_heads_whose_keys_fit_the_l2() -> None:
 
     assert found(16384, keeps_short=False) == HandedOrder(heads=12, section=3)
     # 32 MB over 512 bytes of a key of 12 heads are 5,461 keys, so 21 query tiles of 256.
-    assert found(16384, keeps_short=True) == HandedOrder(heads=12, section=3, kept=21)
-    assert found(1024, keeps_short=True) == HandedOrder(heads=12, section=6, kept=4)
+    # What keeps short ones has sections of heads of all sequences.
+    assert found(16384, keeps_short=True) == HandedOrder(heads=12, section=4, kept=21)
+    assert found(1024, keeps_short=False) == HandedOrder(heads=12, section=6)
+    assert found(1024, keeps_short=True) == HandedOrder(heads=12, section=12, kept=4)

@@ -18,13 +18,16 @@ from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs, PredictedRow
 from fa4_cute.plan.launch import sm100_selection
-from fa4_cute.plan.launch.loads import IntervalLoad, is_interval, most_visited, visited_keys
+from fa4_cute.plan.launch.launch import plan_launch
+from fa4_cute.plan.launch.loads import IntervalLoad, is_interval
 from fa4_cute.plan.launch.sm100_selection import (
     DEAREST,
     BlackwellSpec,
     choose_blackwell_scheduler,
 )
+from fa4_cute.plan.masks.key_tiles import most_visited, visited_keys
 from fa4_cute.plan.masks.masks import CAUSAL, NULL, SlidingWindowMask
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
 from testing.kernels import BIAS, MOD, UNION
 
@@ -76,18 +79,35 @@ def test_no_query_tile_visits_more_than_a_window_lets_it(
 
 @given(
     keys=st.lists(st.integers(1, 8), min_size=1, max_size=6).map(sorted),
-    heads=st.integers(1, 9), places=st.integers(1, 7),
+    section=st.integers(1, 3), sections=st.integers(1, 4), places=st.integers(1, 7),
 )  # fmt: skip
-def test_no_persistent_cta_takes_longer_than_the_first(
-    keys: list[int], heads: int, places: int
+def test_persistent_ctas_take_sections_back_and_forth(
+    keys: list[int], section: int, sections: int, places: int
 ) -> None:
-    load = IntervalLoad(tuple(1024 * n for n in reversed(keys)), heads, places)
-    works = [1024 * n for n in reversed(keys) for _ in range(heads)]
-    taken = [works[place::places] for place in range(places)]
+    in_order = tuple(1024 * n for n in reversed(keys))
+    load = IntervalLoad(in_order, section * sections, places, turns=section)
+    works = [n for n in in_order for _ in range(section)] * sections
     assert load.units == len(works)
-    assert load.persistent_cycles(COSTS) == LAUNCH_CYCLES + max(
-        COSTS.first + sum(COSTS.tile + COSTS.keys(n) for n in each) for each in taken if each
-    )
+    ends = [0] * places
+    for first in range(0, len(works), places):
+        turn = range(places) if first // places % 2 == 0 else reversed(range(places))
+        for place, n in zip(turn, works[first : first + places], strict=False):
+            ends[place] += COSTS.tile + COSTS.keys(n)
+    expected = LAUNCH_CYCLES + COSTS.first + max(ends)
+    assert load.persistent_cycles(COSTS) == pytest.approx(expected, abs=2)
+
+
+@pytest.mark.parametrize("batch", [4, 16])
+def test_persistent_windows_go_by_sections_whose_keys_fit_the_l2(batch: int) -> None:
+    """A query tile of 256 sees 1,536 of 4,096 keys at most, of 512 bytes: 32 MiB hold 42 heads."""
+    problem = replace(PROMPT, batch=batch, features=Features(mask=SlidingWindowMask(1023, 0)))
+    spec = require(choose(problem)).spec
+    assert isinstance(spec, KernelSpec)
+    load = IntervalLoad.of(spec, problem.sizes, 148)
+    counts = plan_launch(spec, problem.sizes, 0.1).scalars
+    assert spec.in_sections
+    assert load.turns == counts["num_heads"] <= 42
+    assert counts["num_heads"] * counts["num_sequences"] == load.heads == 16 * batch
 
 
 def test_a_cta_for_every_query_tile_goes_to_the_place_that_is_free_first() -> None:

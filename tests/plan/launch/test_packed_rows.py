@@ -15,9 +15,9 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import choose, require, rounded_up
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import ceil_div
-from fa4_cute.plan.launch.launch import AttentionSizes, Workspace, counts_rows, plan_launch
+from fa4_cute.plan.launch.launch import Workspace, counts_rows, plan_launch
 from fa4_cute.plan.launch.packed_rows import WAYS, first_packed_tile, first_step, num_packed_tiles
-from fa4_cute.plan.launch.tiles import TileShape
+from fa4_cute.plan.launch.tiles import AttentionSizes, TileShape
 from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec

@@ -11,7 +11,6 @@ from fa4_cute.plan.config.copies import KEYS_OF_COPIES
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SM_COUNT
-from fa4_cute.plan.launch.launch import AttentionSizes
 from fa4_cute.plan.launch.selection import (
     QUERY_TILE_RULES,
     RING_TILES,
@@ -20,6 +19,7 @@ from fa4_cute.plan.launch.selection import (
     row_copies_of_pair,
     with_row_copies,
 )
+from fa4_cute.plan.launch.tiles import AttentionSizes
 from fa4_cute.plan.spec import depth512_limits
 from fa4_cute.plan.spec.limits import supported
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.launch import AttentionSizes
 from fa4_cute.plan.launch.sm90_selection import (
     COMBINE_NS,
     SPLIT_NS,
@@ -21,6 +20,7 @@ from fa4_cute.plan.launch.sm90_selection import (
     tile_ns,
     visited_key_tiles,
 )
+from fa4_cute.plan.launch.tiles import AttentionSizes
 from fa4_cute.plan.masks.masks import CAUSAL, Mask, PaddingMask, SlidingWindowMask
 from fa4_cute.plan.spec.combine_spec import MAX_SPLITS
 from fa4_cute.plan.spec.sm90_spec import SM90Spec

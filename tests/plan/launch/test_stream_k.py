@@ -18,7 +18,6 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import ceil_div
 from fa4_cute.plan.launch.key_splits import STREAMED_KEYS, streams_keys
 from fa4_cute.plan.launch.launch import (
-    AttentionSizes,
     Workspace,
     most_places,
     plan_launch,
@@ -37,7 +36,7 @@ from fa4_cute.plan.launch.stream_k import (
     places_of_stretch,
     places_of_tile,
 )
-from fa4_cute.plan.launch.tiles import TileShape
+from fa4_cute.plan.launch.tiles import AttentionSizes, TileShape
 from fa4_cute.plan.spec.common_spec import START_TILES
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec

@@ -7,10 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.tiles import SECTION_BYTES
-from fa4_cute.plan.launch.turns import choose_section, key_loads, unevenness, works
+from fa4_cute.plan.launch.tiles import SECTION_BYTES, AttentionSizes
+from fa4_cute.plan.launch.turns import (
+    choose_section,
+    choose_window_section,
+    key_loads,
+    unevenness,
+    works,
+)
 from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows
+from fa4_cute.plan.masks.masks import SlidingWindowMask
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
+from fa4_cute.plan.spec.variant import Scheduler, Variant
 
 
 def spec_of(head_dim: int, group: int = 1) -> SM90Spec:
@@ -84,3 +93,26 @@ def test_narrow_heads_share_ctas_and_not_the_l2() -> None:
     assert choose_section(narrow, loads, 512, 132, SECTION_BYTES).heads == 16
     assert choose_section(wide, loads, 512, 132, 1).heads == 1
     assert choose_section(narrow, (1,), 528, 132, 1).heads == 66
+
+
+@given(
+    st.integers(0, 3000), st.integers(1, 6), st.integers(1, 60), st.integers(1, 20),
+    st.sampled_from((64, 128)),
+)  # fmt: skip
+def test_what_a_section_of_windows_sees_fits_the_l2(
+    left: int, tiles: int, heads: int, places: int, dim: int
+) -> None:
+    """Unless one head is too much for it; and none that is larger is as even."""
+    variant = Variant(SlidingWindowMask(left, 0), scheduler=Scheduler.PERSISTENT)
+    spec = KernelSpec.for_attention(DType.BF16, dim, variant=variant)
+    sizes = AttentionSizes(1, 256 * tiles, 256 * tiles, heads, heads)
+    of_key = 2**14
+    found = choose_window_section(spec, sizes, heads, places, of_key)
+    longest = min(256 * tiles, (left + 255 + 127) // 128 * 128 + 128)
+    assert heads % found.heads == 0
+    assert found.heads == 1 or found.heads * longest * of_key <= SECTION_BYTES
+    loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, longest)
+    assert found.unevenness == unevenness(loads, heads, found.heads, places)
+    for more in range(found.heads + 1, heads + 1):
+        if heads % more == 0 and more * longest * of_key <= SECTION_BYTES:
+            assert round(unevenness(loads, heads, more, places), 2) > round(found.unevenness, 2)

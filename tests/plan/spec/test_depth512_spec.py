@@ -13,7 +13,8 @@ from fa4_cute.plan.config.tuning import Tuning
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, WARP_GROUP_THREADS
 from fa4_cute.plan.facts.tensor_map_bits import MAX_BOX
-from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
+from fa4_cute.plan.launch.launch import plan_launch
+from fa4_cute.plan.launch.tiles import AttentionSizes
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec

@@ -113,8 +113,9 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     assert (set(WORK_COUNTS) <= names) == (variant.is_persistent and not streams)
     assert (FIRST_STEP in names) == variant.by_rows
     assert ("num_sequences" in names) == (variant.by_rows or variant.is_persistent)
-    plain = Variant(CAUSAL, return_lse=variant.return_lse, scheduler=Scheduler.DYNAMIC)
-    assert (KEPT in names) == variant.keeps_short == (variant == plain)
+    apart = variant.by_rows or variant.used_k or variant.splits_keys
+    keeps = variant.scheduler is Scheduler.DYNAMIC and variant.longest_first and not apart
+    assert (KEPT in names) == variant.keeps_short == keeps
     assert ("cu_seqlens_k" in names) == variant.ragged_k
     assert ("seqused_k" in names) == variant.used_k
     assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)

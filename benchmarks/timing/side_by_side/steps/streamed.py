@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fa4_cute.plan.launch.key_splits import tiles_in_line
-from fa4_cute.plan.launch.launch import AttentionSizes, stretches_of_line
+from fa4_cute.plan.launch.launch import stretches_of_line
 from fa4_cute.plan.launch.stream_k import Part, TileInLine
+from fa4_cute.plan.launch.tiles import AttentionSizes
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 
 
