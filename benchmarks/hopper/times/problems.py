@@ -77,6 +77,8 @@ class Problem:
             f"h{self.heads}_{self.heads_kv}",
         ]  # fmt: skip
         parts += ["causal"] * self.causal
+        if self.window not in (None, USUAL_WINDOW):
+            parts.append(f"w{self.window + 1}")
         if self.page:
             parts.append(f"page{self.page}")
         return "-".join(parts)
@@ -129,6 +131,10 @@ class Problem:
 
 
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256))
+USUAL_WINDOW: Final = 1023
+WINDOWS: Final = ((64, USUAL_WINDOW), (128, USUAL_WINDOW), (64, 127), (96, USUAL_WINDOW),
+                  (128, 4095), (256, USUAL_WINDOW))  # fmt: skip
+"""Head dims, and keys before its own that a query sees."""
 CAP: Final = 50.0
 """That of Gemma 2."""
 LENGTHS: Final = (512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -149,8 +155,8 @@ def _problems() -> Iterator[Problem]:
         yield replace(many, heads=SHARED_HIDDEN // 128, heads_kv=8)
     for causal, length in some:
         yield _square("fp8", (128, 128), length, causal=causal, dtype="fp8")
-    for dims, length in product(((64, 64), (128, 128)), (4096, 16384)):
-        yield _square("window", dims, length, causal=True, window=1023)
+    for (dim, left), length in product(WINDOWS, (4096, 16384)):
+        yield _square("window", (dim, dim), length, causal=True, window=left)
     for dims, length in product(((128, 128), (256, 256)), (4096, 16384)):
         yield _square("softcap", dims, length, causal=True, softcap=CAP)
     for added in ("alibi", "bias"):

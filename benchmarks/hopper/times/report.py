@@ -15,7 +15,7 @@ TITLES: Final = {
     "full": "All keys and causal, batch × length = 16,384 tokens (32,768 at the longest)",
     "gqa": "Eight heads of keys for 32 of queries",
     "fp8": "e4m3 operands, bf16 output",
-    "window": "A causal window of 1,024 keys",
+    "window": "A causal window",
     "softcap": "Scores capped at 50 (`softcap`), causal",
     "alibi": "A slope for each head (ALiBi)",
     "bias": "A bf16 bias of (heads, queries, keys) that all sequences share",
@@ -49,6 +49,8 @@ def _cell(row: Row, problem: Problem, runner: str) -> str:
 
 
 def _mask(problem: Problem) -> str:
+    if problem.window is not None:
+        return f"{problem.window + 1:,} before and with its own"
     return "causal" if problem.causal else "all"
 
 

@@ -176,6 +176,17 @@ def tiles_in_turns(column: Column, problem: Problem) -> int:
     return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_work"])
 
 
+def heads_in_turns(column: Column, problem: Problem) -> int:
+    """Heads of a section of which persistent CTAs take windows; 0: they do not."""
+    if column.runner != "fa4_cute" or problem.window is None:
+        return 0
+    posed = posed_with(column, problem)
+    spec = require(choose(posed)).spec
+    if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.in_sections):
+        return 0
+    return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_heads"])
+
+
 def chosen(column: Column, problem: Problem, lengths: Sequence[int]) -> Column:
     """Return a column of this package with the scheduler that packed sequences get by default."""
     if column.runner != "fa4_cute":

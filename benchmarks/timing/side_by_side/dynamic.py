@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import CUDA12, Column
-from benchmarks.timing.side_by_side.extents import Extent, Layout
+from benchmarks.timing.side_by_side.grid.tiles import Extent, Layout
 from benchmarks.timing.side_by_side.problems import TOKENS, Family
 from benchmarks.timing.side_by_side.rows import Maker
 from benchmarks.timing.side_by_side.spread import OURS, extent_of

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4_cute.plan.launch.tiles import kept_tiles
-from fa4_cute.plan.masks.query_tiles import KeptOrder
+from benchmarks.timing.side_by_side.grid.tiles import Extent, Layout
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw
@@ -30,8 +29,6 @@ from sm100sim.timing.sass.trace import Matcher
 
 COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
 """Operations by whose number clusters are told apart."""
-KEY_TILES: Final = (128, 192, 64, 96, 256)
-"""Keys that kernels take at once."""
 AMPLIFIED: Final = 5.0
 """How many times a relative deviation of executed clusters may come back in what a key costs."""
 TAKEN: Final = "CTA"
@@ -58,87 +55,6 @@ class Executed:
     tiles: int
     keys: int
     times: tuple[ClusterTime, ...]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a kernel spreads query tiles over clusters.
-
-    Attributes:
-        rows: queries of a tile.
-        cluster: CTAs that share it.
-        persistent: whether as many clusters as the chip has places take the tiles in turn.
-        order: "heads" (tiles of a head one after the other) or "sections" (the longest tiles of
-            many heads first); longest first in both, but for those that are `rising`.
-        block: keys that it takes at once.
-        turns: whether every other round of a persistent kernel goes backwards.
-        runner: whose kernel it is.
-        claims: whether clusters that run take over the tiles of those that have not started.
-    """
-
-    rows: int
-    cluster: int
-    persistent: bool
-    order: str = "heads"
-    block: int = KEY_TILES[0]
-    turns: bool = False
-    runner: str = ""
-    rising: bool = False
-    claims: bool = False
-
-    def taken(self, tiles: Sequence[int], cluster: int, clusters: int) -> list[int]:
-        """Return those of ``tiles`` that a cluster of ``clusters`` takes; one takes over all."""
-        if self.claims:
-            return list(tiles)
-        if not self.persistent:
-            return [tiles[cluster]]
-        if not self.turns:
-            return list(tiles[cluster::clusters])
-        last = 2 * clusters - 1 - cluster
-        places = sorted([*range(cluster, len(tiles), 2 * clusters),
-                         *range(last, len(tiles), 2 * clusters)])  # fmt: skip
-        return [tiles[place] for place in places]
-
-
-@dataclass(frozen=True)
-class Extent:
-    """A problem as a grid sees it.
-
-    Attributes:
-        heads: of all sequences. queries, keys: of a head. causal: the mask.
-        section: heads that are taken together.
-        key_bytes: K and V of a key of a head, where CTAs that take over others keep the shortest
-            tiles for the end; else 0.
-    """
-
-    heads: int
-    queries: int
-    keys: int
-    causal: bool
-    section: int = 1
-    key_bytes: int = 0
-
-    def tiles(self, layout: Layout) -> list[int]:
-        """Keys of each tile, in whole blocks, in the order in which tiles are given out."""
-        rows, block = layout.rows, layout.block
-        count = -(-self.queries // rows)
-        last = -(-self.keys // block) * block
-        if not self.causal:
-            return [last] * (count * self.heads)
-        seen = [
-            min(last, -(-(self.keys - self.queries + (t + 1) * rows) // block) * block)
-            for t in (range(count) if layout.rising else reversed(range(count)))
-        ]
-        if layout.order == "heads":
-            return seen * self.heads
-        section = min(self.section, self.heads)
-        if layout.claims and self.key_bytes:
-            kept = kept_tiles(self.queries, self.keys, rows, self.heads, self.key_bytes)
-            order = KeptOrder(section, self.heads // section, count, kept)
-            return [seen[order.place(index)[0]] for index in range(count * self.heads)]
-        whole, rest = divmod(self.heads, section)
-        found = [keys for _ in range(whole) for keys in seen for _ in range(section)]
-        return found + [keys for keys in seen for _ in range(rest)]
 
 
 def columns(executed: Sequence[Executed]) -> list[bool]:

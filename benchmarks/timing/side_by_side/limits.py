@@ -1,4 +1,5 @@
-"""Where this package is not ahead by what it wants to be, and what is left there to gain."""
+"""Where this package is not ahead by what it wants to be, what is left there to gain, and what the
+page has no prediction for."""
 
 from __future__ import annotations
 
@@ -42,6 +43,43 @@ and the end of a CTA and of its query tiles, and between their key tiles. All sh
 chip's own values. **Follows** is the value of the chip that the ratio follows draw by draw, where
 their rank correlation is {FOLLOWS:g} or more: what one would have to know better.
 """
+
+
+NOT_RUN: Final = {
+    "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
+    "[originals.md](originals.md) has it on a small problem",
+    "FA4 with `FA_CLC=1`, decoding over pages of 128": "not run: memory takes 99 % of the time of "
+    "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
+    "FA4 with `FA_CLC=1`, packed with 8/8 heads, over pages of 64, dense without a mask, for pairs":
+    "it does not honour the switch there",
+    "fp16": "not run but as TIRx's: this package's PTX is that for bf16 but for names of types and "
+    "descriptors of MMAs, which take as long on the clocked machine",
+    "Prompts of fewer than 1,024 queries": "not run here but for those of one key tile and for "
+    "chunks; [experiments](experiments.md#whole-launches) have some",
+    "fp8 at 512": "not run: FlashAttention-4, CUTLASS, Gluon and TIRx have no kernel for that head "
+    "dimension, and Modular's was not asked with fp8",
+    "FA4 d192/128 all by pairs, spill-free": "12 bytes of stores and 28 of loads at each of eight "
+    "splits of registers: most are two values of the start, with 128 registers a thread, and one "
+    "load of each role, so `setmaxnreg` does not move them",
+    "FA4 d256 all by CUDA 12, spill-free": "of five splits none is; its own (192, 120, 80) has 600 "
+    "bytes of stores and 848 of loads, the best (192, 160, 80) 296 and 476",
+    "FA4 with a bias, and d256 with a softcap, spill-free": "not tried: its lead would have to be "
+    "several times what a spill was worth elsewhere",
+    "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over "
+    "90 % of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split "
+    "and combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
+    "FA4, steps of sequences that differ, `num_splits` above 1": "not run: `num_splits=0` looks "
+    "at the number of query tiles, and splits none here. A number that is given splits all alike: "
+    "as 4 or 8 by hand, pages of 64, ptxas 13.4, the ratio is about 1.3 for the logarithms and 2.0 "
+    "or 2.6 for one of many keys, with the launch that combines. With `cu_seqlens_q` a launch "
+    "before it chooses one for each sequence, up to that number",
+    "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
+    "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
+    "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "
+    "`attention/fmha` (32, 64, 128; 192/128 in fp8 only), which runs and is right "
+    "([foreign_kernels.md](foreign_kernels.md))",
+}
+"""Columns that the page should have, and why it does not."""
 
 
 @dataclass(frozen=True)
@@ -208,3 +246,17 @@ def correlation(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float
     if np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
     return float(np.corrcoef(first, second)[0, 1])
+
+
+def missing(rows: Sequence[Row]) -> Iterator[str]:
+    """What has no prediction, and why: a line for each column and reason."""
+    by: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if "cycles" not in row:
+            why = row.get("refused") or row["failed"]
+            told = f"{'refuses it' if 'refused' in row else 'failed'}: {why}"
+            by.setdefault((row["column"], told), []).append(row["name"])
+    for (column, told), names in by.items():
+        yield f"* {column}: {'; '.join(names)}: {told}"
+    for what, why in NOT_RUN.items():
+        yield f"* {what}: {why}."

@@ -10,7 +10,8 @@ from typing import Final
 
 from benchmarks.timing.side_by_side import libraries
 from benchmarks.timing.side_by_side.extents import AMPLIFIED
-from benchmarks.timing.side_by_side.limits import Cell, limits
+from benchmarks.timing.side_by_side.grid.fetched import L2_BYTES
+from benchmarks.timing.side_by_side.limits import Cell, limits, missing
 from benchmarks.timing.side_by_side.records import Row, same_state
 from sm100sim.timing.predict import Band
 from sm100sim.timing.profile.held import OF_BAND, held, held_ratios
@@ -36,22 +37,28 @@ count, and small ones say nothing.
   known, nor whether it is in this package's kernels. If it is in theirs only, fp8 leads are larger
   than here; if in ours only, smaller by as much.
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
-  is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
-  one another without padding. Short prompts have one key tile and several query tiles on each SM.
-  Chunks over a cache have few query tiles of many keys; one, the first, was executed for all. Steps
-  of sequences that differ have 32: one with many keys, or all with others, the middles of 32 equal
-  parts of the logarithms from 512 to 32,768 in a fixed order. These, short prompts, chunks and
-  pages of 16 are of this package and FlashAttention-4 alone.
+  is aligned to the bottom right. Of sinks, windows, softcaps (50), ALiBi and biases (bf16, shared
+  by all sequences) there are this package's and FlashAttention-4's kernels, whose softcap, ALiBi
+  and bias are functions of scores. Decoding steps have one query a sequence; packed sequences
+  follow one another without padding. Short prompts have one key tile and several query tiles on
+  each SM. Chunks over a cache have few query tiles of many keys; one, the first, was executed for
+  all. Steps of sequences that differ have 32: one with many keys, or all with others, the middles
+  of 32 equal parts of the logarithms from 512 to 32,768 in a fixed order. These, short prompts,
+  chunks and pages of 16 are of this package and FlashAttention-4 alone.
 * **How.** A few clusters of launches of 1,024 to 4,096 keys are executed and replayed on one SM,
   chosen, or refused, so that a deviation of theirs comes back at most {amplified:g} times in what a
   key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
   tiles of the whole problem in the order of the kernel's scheduler; this package's kernel is the
-  one that it chooses for that problem. Bytes that must come from memory bound a launch from below;
-  misses of the L2 beyond them do not count. Steps of decoding are executed as they are: of this
-  package's CTAs, which take as many keys each, one that has most to do stands for all. It is the
-  last at the query tile that it ends with, whose parts it joins; that comes after the bytes, too.
-  FlashAttention-4's take query tiles in turn, whatever keys these have: where sequences differ a
-  few are executed, and the others follow from their starts, query tiles and keys.
+  one that it chooses for that problem. Bytes that must come from memory bound a launch from below.
+  Misses of the L2 beyond them do not count, but in problems with sinks, windows, functions or
+  biases, whose K, V and biases are followed through an L2 of {l2:.0f} MB, half of a B200's, in the
+  order in which query tiles are taken; of the plain kernels' orders that is 9 % at most more than
+  once. Of windows clusters are executed in two that are small enough for these launches, and what a
+  key and the ends of a window cost is taken for others. Steps of decoding are executed as they are:
+  of this package's CTAs, which take as many keys each, one that has most to do stands for all. It
+  is the last at the query tile that it ends with, whose parts it joins; that comes after the bytes,
+  too. FlashAttention-4's take query tiles in turn, whatever keys these have: where sequences differ
+  a few are executed, and the others follow from their starts, query tiles and keys.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
@@ -80,41 +87,6 @@ count, and small ones say nothing.
   and short prompts ({kernels} kernels, hashes in `libraries.json`): {differing} differ in more than
   the line `.version`, so no ratio moves.
 """
-
-
-NOT_RUN: Final = {
-    "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
-    "[originals.md](originals.md) has it on a small problem",
-    "FA4 with `FA_CLC=1`, decoding over pages of 128": "not run: memory takes 99 % of the time of "
-    "its rows, or there are fewer query tiles than SMs, so that nobody has anything to take over",
-    "FA4 with `FA_CLC=1`, packed with 8/8 heads, over pages of 64, dense without a mask, for pairs":
-    "it does not honour the switch there",
-    "fp16": "not run but as TIRx's: this package's PTX is that for bf16 but for names of types and "
-    "descriptors of MMAs, which take as long on the clocked machine",
-    "Prompts of fewer than 1,024 queries": "not run here but for those of one key tile and for "
-    "chunks; [experiments](experiments.md#whole-launches) have some",
-    "fp8 at 512": "not run: FlashAttention-4, CUTLASS, Gluon and TIRx have no kernel for that head "
-    "dimension, and Modular's was not asked with fp8",
-    "FA4 d192/128 all by pairs, spill-free": "12 bytes of stores and 28 of loads at each of eight "
-    "splits of registers: most are two values of the start, with 128 registers a thread, and one "
-    "load of each role, so `setmaxnreg` does not move them",
-    "FA4 d256 all by CUDA 12, spill-free": "of five splits none is; its own (192, 120, 80) has 600 "
-    "bytes of stores and 848 of loads, the best (192, 160, 80) 296 and 476",
-    "FA4, steps of decoding and chunks, spill-free": "not tried: of 32/8 heads memory takes over "
-    "90 % of the time; at 192/128 and 256 its kernels have 6 loads and stores, with keys split "
-    "and combined 97 and 710, with fp8 194; of chunks 4 to 24, and split 24 to 889",
-    "FA4, steps of sequences that differ, `num_splits` above 1": "not run: `num_splits=0` looks "
-    "at the number of query tiles, and splits none here. A number that is given splits all alike: "
-    "as 4 or 8 by hand, pages of 64, ptxas 13.4, the ratio is about 1.3 for the logarithms and 2.0 "
-    "or 2.6 for one of many keys, with the launch that combines. With `cu_seqlens_q` a launch "
-    "before it chooses one for each sequence, up to that number",
-    "CUTLASS's other attention": "not run: of example 77 the programs for 192/128 "
-    "(`77_blackwell_mla_fwd`), for one query a sequence without pages (`77_blackwell_fmha_gen`) "
-    "and for latent decoding over pages (`77_blackwell_mla`); of its CuTe DSL examples "
-    "`attention/fmha` (32, 64, 128; 192/128 in fp8 only), which runs and is right "
-    "([foreign_kernels.md](foreign_kernels.md))",
-}
-"""Columns that the page should have, and why it does not."""
 
 
 def band(row: Row) -> Band:
@@ -173,7 +145,9 @@ def page(rows: Sequence[Row], pairs: Sequence[Row], before: Iterable[str] = ()) 
     made = of_one_state([row for row in rows if "cycles" in row], pairs)
     draws = len(made[0]["cycles"]) - 1 if made else 0
     compared = libraries.counts(libraries.recorded())
-    head = HEAD.format(draws=draws, amplified=AMPLIFIED, trust=trusted(made), **compared)
+    head = HEAD.format(
+        draws=draws, amplified=AMPLIFIED, l2=L2_BYTES / 1e6, trust=trusted(made), **compared
+    )
     lines = [head, *states(made), *summary(made), ""]
     lines += [*before, *limits(list(cells(made))), "", "## Every row", "", *tables(made)]
     lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made, pairs)]
@@ -311,20 +285,6 @@ def place(row: Row) -> tuple[bool, str, int, str, int, str]:
     words = row["family"].split()
     dims = int(words[1][1:].partition("/")[0]) if len(words) > 1 else 0
     return row["family"] == "other", words[0], dims, row["family"], row.get("length", 0), title(row)
-
-
-def missing(rows: Sequence[Row]) -> Iterator[str]:
-    """What has no prediction, and why: a line for each column and reason."""
-    by: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if "cycles" not in row:
-            why = row.get("refused") or row["failed"]
-            told = f"{'refuses it' if 'refused' in row else 'failed'}: {why}"
-            by.setdefault((row["column"], told), []).append(row["name"])
-    for (column, told), names in by.items():
-        yield f"* {column}: {'; '.join(names)}: {told}"
-    for what, why in NOT_RUN.items():
-        yield f"* {what}: {why}."
 
 
 def models(rows: Sequence[Row], pairs: Sequence[Row]) -> Iterator[str]:

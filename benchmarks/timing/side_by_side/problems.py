@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.problems import CAP, Problem
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, TIRX, Column
 from benchmarks.timing.side_by_side.variants import SPILL_FREE, SPILLING
 
@@ -14,6 +14,8 @@ TOKENS, HIDDEN = 32768, 2048
 """Tokens of a batch and columns of all query heads."""
 LENGTHS: Final = (1024, 4096, 16384, 32768)
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
+CAPPED: Final = ((128, 128), (256, 256))
+"""Head dims of Gemma 2."""
 ONE_CTA, SPLIT, CLC = (f"FA4, CUDA 13, {what}" for what in ("one CTA", "keys split", "CLC"))
 FREE, FREE_CLC = (f"{name}, spill-free" for name in ("FA4, CUDA 12", CLC))
 COLUMNS: Final = (
@@ -36,32 +38,63 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Family:
-    """Problems that differ in their length only."""
+    """Problems that differ in their length only.
+
+    Attributes:
+        dims: head dims of q and v. causal: the mask.
+        what: what they have besides, in words, or nothing.
+        options: the same, as fields of a problem. lengths: of its members.
+    """
 
     dims: tuple[int, int]
     causal: bool
     dtype: str = "bf16"
+    what: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
+    lengths: tuple[int, ...] = LENGTHS
 
     @property
     def name(self) -> str:
         """E.g. "bf16 d192/128 causal"."""
         dim, dim_v = self.dims
         dims = f"d{dim}" if dim == dim_v else f"d{dim}/{dim_v}"
-        return f"{self.dtype} {dims} {'causal' if self.causal else 'all'}"
+        with_what = f" with {self.what}" if self.what else ""
+        return f"{self.dtype} {dims} {'causal' if self.causal else 'all'}{with_what}"
+
+    @property
+    def window(self) -> int | None:
+        """Keys before its own that a query sees, or None for all."""
+        return dict(self.options).get("window")
 
     def problem(self, length: int, batch: int) -> Problem:
         """A member."""
         heads = max(1, HIDDEN // self.dims[0])
         group = "fp8" if self.dtype == "fp8" else "full"
         return Problem(
-            group, batch, length, length, heads, heads, *self.dims, self.causal, self.dtype
-        )
+            group, batch, length, length, heads, heads, *self.dims, self.causal, self.dtype,
+            **dict(self.options),
+        )  # fmt: skip
+
+    def in_window(self, window: int) -> Family:
+        """The same with another window."""
+        return replace(self, options=tuple({**dict(self.options), "window": window}.items()))
 
 
 FAMILIES: Final = (
     *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
     *(Family(dims, causal, "fp8") for dims, causal in product(DIMS[:4], (False, True))),
-)
+    Family((64, 64), True, what="sinks", options=(("sink", True),)),
+    Family((64, 64), True, what="sinks and a window of 128",
+           options=(("sink", True), ("window", 127))),
+    Family((128, 128), True, what="sinks", options=(("sink", True),)),
+    Family((128, 128), True, what="a window of 1024", options=(("window", 1023),)),
+    Family((128, 128), True, what="a window of 4096", options=(("window", 4095),)),
+    Family((256, 256), True, what="a window of 1024", options=(("window", 1023),)),
+    *(Family(dims, True, what="a softcap", options=(("softcap", CAP),)) for dims in CAPPED),
+    Family((128, 128), True, what="ALiBi", options=(("added", "alibi"),)),
+    *(Family((128, 128), causal, what="a bias", options=(("added", "bias"),),
+             lengths=LENGTHS[:2]) for causal in (False, True)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -158,6 +191,8 @@ def offered(column: Column, problem: Family | Other) -> bool:
     there are few queries. CTAs take over others with a mask, but not of pairs; packed in groups.
     """
     if isinstance(problem, Other) and problem.only and column.runner not in problem.only:
+        return False
+    if isinstance(problem, Family) and problem.what and column.runner not in NEAREST:
         return False
     if column.changes:
         return problem.name in SPILLING[column.clc]

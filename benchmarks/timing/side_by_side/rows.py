@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 from typing import Any, Final
 
-from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.problems import BYTES, Problem
 from benchmarks.machine_state import CHIP, DRAWS, model
 from benchmarks.timing.side_by_side import claimed, extents
 from benchmarks.timing.side_by_side.callers import (
@@ -18,8 +19,10 @@ from benchmarks.timing.side_by_side.callers import (
     records,
     settled,
 )
-from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, representatives
-from benchmarks.timing.side_by_side.problems import LENGTHS, TOKENS, Family, Other, moved_bytes
+from benchmarks.timing.side_by_side.extents import Costs, Executed, representatives
+from benchmarks.timing.side_by_side.grid.fetched import Pace, Shared, fetched, once
+from benchmarks.timing.side_by_side.grid.tiles import Extent, Layout
+from benchmarks.timing.side_by_side.problems import TOKENS, Family, Other, moved_bytes
 from benchmarks.timing.side_by_side.records import shares
 from benchmarks.timing.side_by_side.spread import (
     ALIKE,
@@ -29,11 +32,12 @@ from benchmarks.timing.side_by_side.spread import (
     block_of,
     busiest,
     extent_of,
-    in_a_row,
     layout_of,
+    order_of,
     sampled,
     taken_by,
     takes_over,
+    windows_of,
 )
 from benchmarks.timing.side_by_side.steps import mixed
 from sm100sim.crew.recording import Recording
@@ -97,11 +101,15 @@ class Maker:
             ValueError: the executed clusters are not what the layout says they are.
         """
         rows = []
-        for length in LENGTHS:
+        for length in family.lengths:
             problem = family.problem(length, TOKENS // length)
-            costs, layout, kernel = self.costs(settled(column, problem), family)
-            extent = extent_of(problem, column.runner)
-            found = extents.whole(costs, layout, extent, self.draws, problem.bytes())
+            insisting = settled(column, problem)
+            costs, layout, kernel = self.costs(insisting, family)
+            extent = extent_of(problem, column.runner, insisting)
+            moved = problem.bytes()
+            if family.what:
+                moved += again(costs, layout, extent, problem, int(self.draws[0]["sms"]))
+            found = extents.whole(costs, layout, extent, self.draws, moved)
             rows.append(
                 {
                     "family": family.name, "length": length, "column": column.name,
@@ -203,39 +211,60 @@ class Maker:
     ) -> tuple[list[Executed], Layout, SassKernel]:
         if takes_over(column):
             return self._executed_whole(column, family)
-        batches = ALIKE[family.causal]
+        sizes = list(product(ALIKE[family.causal], windows_of(family.window)))
         launches: Launches = []
-        while len(launches) < len(batches):
-            problem = family.problem(*batches[len(launches)])
+        while len(launches) < len(sizes):
+            problem = sized(family, *sizes[len(launches)])
             (recorded,) = self.records(column, problem)
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
                 layout = layout_of(column, problem, recorded.request)
-                batches += self._in_turn[family.causal] if layout.persistent else ()
-        return *self._timed(launches, layout), kernel
+                in_turn = self._in_turn[family.causal] if layout.persistent else ()
+                sizes += product(in_turn, windows_of(family.window)[-1:])
+        return *self._timed(column, launches, layout), kernel
 
     def _executed_whole(
         self, column: Column, family: Family
     ) -> tuple[list[Executed], Layout, SassKernel]:
         """Small launches of a dynamic kernel: its first cluster takes over all others."""
         launches: Launches = []
-        for length, heads in TAKEN_OVER[family.causal]:
-            problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
+        narrow, *_, wide = windows_of(family.window) * 2
+        windows = (narrow, narrow, wide)
+        for (length, heads), window in zip(TAKEN_OVER[family.causal], windows, strict=True):
+            small = sized(family, (length, 1), window)
+            problem = replace(small, heads=heads, heads_kv=heads)
             (recorded,) = records(column, problem, lambda _: None)
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch([0]), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
-        size, order = prod(recorded.request.cluster), "heads" if in_a_row(column) else "sections"
+        size, order = prod(recorded.request.cluster), order_of(column, problem)
         layout = Layout(rows, size, False, order, runner=column.runner, claims=True)
-        return *self._timed(launches, layout), kernel
+        return *self._timed(column, launches, layout), kernel
 
-    def _timed(self, launches: Launches, layout: Layout) -> tuple[list[Executed], Layout]:
+    def _timed(
+        self, column: Column, launches: Launches, layout: Layout
+    ) -> tuple[list[Executed], Layout]:
         """What executed clusters took, and the layout with the keys that they take at once."""
-        layout = replace(layout, block=block_of(launches, layout))
+        layout = replace(layout, block=block_of(launches, layout, column))
         found = [
             Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
             for launch, problem in launches
-            for trace, taken in taken_by(launch, problem, layout)
+            for trace, taken in taken_by(launch, problem, layout, column)
         ]
         return found, layout
+
+
+def sized(family: Family, size: tuple[int, int], window: int | None) -> Problem:
+    """A member of a length and a batch, in another window where it has one."""
+    return (family if window is None else family.in_window(window)).problem(*size)
+
+
+def again(costs: Costs, layout: Layout, extent: Extent, problem: Problem, sms: int) -> int:
+    """Bytes of K, V and biases that a launch reads from memory more than once."""
+    row = (problem.head_dim + problem.head_dim_v) * BYTES[problem.dtype]
+    shared = Shared(row, BYTES["bf16"] * (problem.added == "bias"), problem.heads)
+    start, tile, key = costs.cycles[0]
+    pace = Pace(tile + start * (not layout.persistent), key * layout.block)
+    places = sms // layout.cluster
+    return fetched(extent, layout, shared, pace, places) - once(extent, layout, shared)

@@ -13,11 +13,13 @@ from benchmarks.hopper.times.problems import BYTES, Problem
 from benchmarks.timing.side_by_side.callers import (
     SMS,
     Column,
+    heads_in_turns,
     line_of,
     records,
     tiles_in_turns,
 )
-from benchmarks.timing.side_by_side.extents import KEY_TILES, Extent, Layout, clusters
+from benchmarks.timing.side_by_side.extents import clusters
+from benchmarks.timing.side_by_side.grid.tiles import KEY_TILES, Extent, Layout
 from fa4_cute.plan.launch.tiles import heads_of_section
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.records import Action, ClusterTrace, LaunchTrace
@@ -31,9 +33,9 @@ TURN: Final = "Gluon"
 """Whose CTAs are as many as the SMs, also with a mask, and take the tiles in turn."""
 TURN_HEADS: Final = 4
 """Heads over which it goes with a mask before it takes the next queries."""
-LEFT_OUT: Final = (0.0, 0.5)
-"""Blocks that each query tile leaves out: with a mask the first half of its rows may see nothing of
-the last one."""
+HALVES: Final = (1, 2)
+"""Parts of a query tile's rows that have MMAs of their own: with a mask the first half may see
+nothing of the last block, and in a window the second one nothing of the first."""
 Batches = tuple[tuple[int, int], ...]
 ALIKE: Final[dict[bool, Batches]] = {False: ((1024, 8), (2048, 4)), True: ((2048, 4),)}
 """Lengths and batches of the launches of which clusters are executed, without and with a mask."""
@@ -48,33 +50,50 @@ TAKEN_OVER: Final[dict[bool, Batches]] = {
 """Lengths and heads of the launches that one cluster executes whole whose CTAs take over others.
 
 With a mask what a key costs needs the longer ones: by 2,048 a pair's came below its MMAs."""
+NARROW, WIDE = 383, 1151
+"""Windows that are executed for one that is no narrower; for others itself, and ``WIDER``."""
+WIDER: Final = 639
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 
 
+def windows_of(window: int | None) -> tuple[int | None, ...]:
+    """Windows of launches of which clusters are executed: two, so that query tiles differ in keys.
+
+    What a key and the ends of a window cost is the same in any.
+    """
+    if window is None:
+        return (None,)
+    return (NARROW, WIDE) if window >= NARROW else (window, WIDER)
+
+
 def taken_by(
-    launch: LaunchTrace, problem: Problem, layout: Layout
+    launch: LaunchTrace, problem: Problem, layout: Layout, column: Column | None, parts: int = 1
 ) -> Iterator[tuple[ClusterTrace, list[int]]]:
-    """The executed clusters, and the keys of the tiles that each took."""
-    tiles = extent_of(problem, layout.runner).tiles(layout)
+    """The executed clusters, and the keys of the tiles that each took, of ``parts`` of their rows
+    together."""
+    extent = extent_of(problem, layout.runner, column)
+    tiles = extent.tiles(layout) if parts == 1 else extent.by_parts(layout, parts)
     for trace in launch.traces:
         for number in trace.clusters:
             yield trace, layout.taken(tiles, number, clusters(launch))
 
 
-def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) -> int:
+def block_of(
+    launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout, column: Column | None = None
+) -> int:
     """How many keys the kernel takes at once: so that its MMAs grow with its blocks.
 
     Raises:
         ValueError: no such number; so the clusters are not those that they are taken for.
     """
     told = []
-    for left, block in product(LEFT_OUT, KEY_TILES):
+    for parts, block in product(HALVES, KEY_TILES):
         of = replace(layout, block=block)
         work = [
-            (sum(taken) / block - left * len(taken), work_of(trace)[1])
+            (sum(taken) // block, work_of(trace)[1])
             for launch, problem in launches
-            for trace, taken in taken_by(launch, problem, of)
+            for trace, taken in taken_by(launch, problem, of, column, parts)
         ]
         if all(blocks * work[0][1] == mmas * work[0][0] for blocks, mmas in work):
             return block
@@ -96,7 +115,7 @@ def work_of(trace: ClusterTrace) -> tuple[int, int]:
 def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
     """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
     size, count, ours = prod(request.cluster), clusters(request), column.runner == OURS
-    order = "heads" if in_a_row(column) else "sections"
+    order = order_of(column, problem)
     rising = column.runner in RISING
     of = partial(Layout, cluster=size, order=order, runner=column.runner, rising=rising)
     if not is_persistent(column) and (count != SMS // size or problem.causal):
@@ -121,6 +140,12 @@ def in_a_row(column: Column) -> bool:
     return column.runner in HEAD_BY_HEAD or column.clc or ours
 
 
+def order_of(column: Column, problem: Problem) -> str:
+    """The order of a layout; persistent CTAs of this package take windows by sections."""
+    in_sections = column.runner == OURS and problem.window is not None
+    return "heads" if in_a_row(column) and not in_sections else "sections"
+
+
 def is_persistent(column: Column) -> bool:
     """Whether a column of this package insists on persistent CTAs, or has no others."""
     return column.runner == TURN or ("scheduler", "persistent") in column.options
@@ -131,17 +156,22 @@ def takes_over(column: Column) -> bool:
     return column.clc or (column.runner == OURS and ("scheduler", "dynamic") in column.options)
 
 
-def extent_of(problem: Problem, runner: str) -> Extent:
-    """A problem as a grid of ``runner`` sees it."""
+def extent_of(problem: Problem, runner: str, column: Column | None = None) -> Extent:
+    """A problem as a grid of ``runner`` sees it; of a ``column`` of this package whose persistent
+    CTAs take sections, with these."""
     row = (problem.head_dim + problem.head_dim_v) * BYTES[problem.dtype]
-    if runner == OURS:
+    if column is not None and (turned := heads_in_turns(column, problem)):
+        section = turned
+    elif runner == OURS:
         section = heads_of_section(problem.heads, problem.seqlen_k * row)
     elif runner == TURN:
         section = TURN_HEADS
     else:
         section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
     heads, kept = problem.batch * problem.heads, row if runner == OURS else 0
-    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section, kept)
+    return Extent(
+        heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section, kept, problem.window
+    )
 
 
 def sampled(

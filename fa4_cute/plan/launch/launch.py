@@ -15,7 +15,7 @@ from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
 from .stream_k import ALONE_PLACES, MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
 from .tiles import AttentionSizes, TileShape, heads_of_section, kept_tiles
-from .turns import choose_section, choose_window_section, is_in_turns, key_loads
+from .turns import choose_section, is_in_turns
 
 MAX_GRID_X: Final = 2**31 - 1
 MAX_GRID_YZ: Final = 65535
@@ -258,19 +258,15 @@ def _turns(
         return sizes.num_q_heads // TileShape.of(spec.config).group, sizes.batch
     if not spec.in_sections:
         return heads, batch
-    every = heads * batch
-    if not isinstance(spec, SM90Spec):
-        if spec.variant.is_dynamic:
-            together = heads_of_section(every, bytes_of_head(spec, sizes))
-        else:
-            places, of_key = _ctas_or_pairs(spec, num_ctas), bytes_of_key(spec, sizes)
-            together = choose_window_section(spec, sizes, every, places, of_key).heads
-        return together, every // together
-    if not is_in_turns(spec):
-        return 1, every
-    loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, sizes.seqlen_k)
-    found = choose_section(spec, loads, every, num_ctas, bytes_of_head(spec, sizes))
-    return found.heads, every // found.heads
+    every, of_head = heads * batch, bytes_of_head(spec, sizes)
+    if spec.variant.is_dynamic:
+        together = heads_of_section(every, of_head)
+    elif not isinstance(spec, SM90Spec) or is_in_turns(spec):
+        places, of_key = _ctas_or_pairs(spec, num_ctas), bytes_of_key(spec, sizes)
+        together = choose_section(spec, sizes, every, places, of_key).heads
+    else:
+        together = 1
+    return together, every // together
 
 
 def _kept(spec: AttentionSpec, sizes: AttentionSizes, heads: int) -> int:

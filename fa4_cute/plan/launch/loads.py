@@ -23,7 +23,7 @@ from ..spec.variant import Variant
 from .handed import HandedOrder
 from .launch import bytes_of_key
 from .tiles import AttentionSizes, TileShape
-from .turns import choose_window_section, unevenness
+from .turns import choose_section, unevenness
 
 PLACED: Final = 8
 """Query tiles of a place up to which their order is followed."""
@@ -180,7 +180,7 @@ class IntervalLoad:
         section, turns = order.section if spec.heads_first else 1, 1
         if variant.starts_by_row:
             of_key = bytes_of_key(spec, sizes)
-            turns = choose_window_section(spec, sizes, heads, places, of_key).heads
+            turns = choose_section(spec, sizes, heads, places, of_key).heads
         return cls(in_order, heads, places, section, turns)
 
     @property

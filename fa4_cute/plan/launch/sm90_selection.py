@@ -25,7 +25,7 @@ from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
 from .key_splits import WORTH, KeySplits, split_candidates
-from .launch import bytes_of_head
+from .launch import bytes_of_key
 from .tiles import AttentionSizes, TileShape
 from .turns import choose_section, is_in_turns, key_loads, unevenness
 
@@ -262,11 +262,11 @@ def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, keys: int) ->
     heads = prod(others)
     if tiles * heads <= num_sms or spec.variant.mask == NULL:
         return tiles * heads > num_sms
-    loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, keys)
     if spec.in_sections:
-        row = bytes_of_head(spec, sizes)
-        uneven = choose_section(spec, loads, heads, num_sms, row).unevenness
+        of_key = bytes_of_key(spec, sizes)
+        uneven = choose_section(spec, sizes, heads, num_sms, of_key).unevenness
     else:
+        loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, keys)
         uneven = unevenness(loads, heads, 1, num_sms)
     return uneven <= (MOST_UNEVEN if keys <= SHORT_ENOUGH else MOST_UNEVEN_LONG)
 

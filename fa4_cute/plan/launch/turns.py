@@ -1,9 +1,10 @@
-"""The fixed order of the Hopper kernel's persistent CTAs: how even it is, and in which sections.
+"""The fixed order of persistent CTAs: how even it is, and in which sections.
 
 They go through a head's query tiles, the longest first, before the next head's. With a causal mask
 a round of CTAs then has long and short ones, which few rounds even out badly. In a section of
 several heads, all heads of one query tile follow one another, so that the works of a round are
-alike. Which sections pay was measured (``docs/hopper.md``).
+alike: with a window on Blackwell, with that or a causal mask on Hopper, where it was measured which
+sections pay (``docs/hopper.md``).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Section(NamedTuple):
 
 def is_in_turns(spec: SM90Spec) -> bool:
     """Return whether persistent CTAs go head by head through query tiles the host can count."""
-    variant = spec.variant
-    return spec.head_by_head and not (variant.ragged_q or variant.partial_values)
+    variant, ordered = spec.variant, spec.head_by_head or spec.in_sections
+    return ordered and not (variant.ragged_q or variant.partial_values)
 
 
 def key_loads(spec: CommonSpec, seqlen_q: int, seqlen_k: int, longest: int) -> tuple[int, ...]:
@@ -73,42 +74,28 @@ def unevenness(loads: tuple[int, ...], heads: int, section: int, ctas: int) -> f
 
 
 def choose_section(
-    spec: SM90Spec, loads: tuple[int, ...], heads: int, ctas: int, bytes_per_head: int
-) -> Section:
-    """Return the most even of the sections that ``heads`` heads fall into.
-
-    Narrow heads need little of the memory's rate, so that more of them are taken together than fit
-    the L2, as long as CTAs share each; of equally even sections theirs is the largest.
-
-    Args:
-        spec: the kernel.
-        loads: of each query tile of a head, the longest first.
-        heads: of all sequences.
-        ctas: that take turns.
-        bytes_per_head: K and V of one.
-    """
-    if spec.has_narrow_heads:
-        return _most_even(loads, heads, ctas, ctas // CTAS_PER_HEAD, prefers_many=True)
-    fitting = SECTION_BYTES // max(1, bytes_per_head)
-    return _most_even(loads, heads, ctas, fitting, prefers_many=False)
-
-
-def choose_window_section(
     spec: CommonSpec, sizes: AttentionSizes, heads: int, places: int, bytes_of_key: int
 ) -> Section:
-    """Return the most even section of a launch of windows, and of equally even ones the largest.
+    """Return the most even of the sections that ``heads`` heads fall into and the L2 holds.
 
-    What its query tiles see at a time fits the L2, so that a key is read from memory once.
+    Of a window it holds what query tiles see at a time; of equally even sections the largest is
+    taken. Narrow causal heads need little of the memory's rate, so that more of them are taken
+    together than fit the L2, as long as CTAs share each; of theirs the largest is taken, too.
 
     Args:
-        spec, sizes: of the launch. heads: of all sequences. places: of query tiles that are
-            computed at the same time. bytes_of_key: K and V of one key of a head.
+        spec, sizes: of the launch. heads: of all sequences.
+        places: query tiles that are computed at the same time, each by a CTA or pair.
+        bytes_of_key: K and V of one key of a head.
     """
-    positions, keys = TileShape.of(spec.config).positions, sizes.seqlen_k
+    keys, positions = sizes.seqlen_k, TileShape.of(spec.config).positions
     longest = most_visited(spec.variant.mask, positions, keys, spec.config.BN)
     loads = key_loads(spec, sizes.seqlen_q, keys, longest)
-    fitting = SECTION_BYTES // max(1, longest * bytes_of_key)
-    return _most_even(loads, heads, places, fitting, prefers_many=True)
+    in_window = spec.variant.starts_by_row
+    if isinstance(spec, SM90Spec) and spec.has_narrow_heads and not in_window:
+        return _most_even(loads, heads, places, places // CTAS_PER_HEAD, prefers_many=True)
+    at_once = longest if in_window else keys
+    fitting = SECTION_BYTES // max(1, at_once * bytes_of_key)
+    return _most_even(loads, heads, places, fitting, prefers_many=in_window)
 
 
 @lru_cache(maxsize=1024)

@@ -247,10 +247,7 @@ class CommonSpec(ABC):
 
     @property
     def may_count_rows(self) -> bool:
-        """Whether warps have the registers to find the sequence of a packed query tile.
-
-        With stream-K a warp finds that for all.
-        """
+        """Whether all warps find the sequence of a packed query tile; with stream-K one does."""
         return not self.variant.streams_keys
 
     @property
@@ -272,8 +269,7 @@ class CommonSpec(ABC):
     def in_sections(self) -> bool:
         """Whether persistent CTAs take sections of heads, of which the launch says how large.
 
-        A dynamic order is that of a CTA for every query tile: the longest of many heads first. So
-        is that of windows, whose query tiles are alike but for the first ones of a head.
+        Dynamic ones do, the longest query tiles first, and those that take windows.
         """
         variant = self.variant
         if variant.is_dynamic:

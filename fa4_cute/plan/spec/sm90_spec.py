@@ -152,14 +152,15 @@ class SM90Spec(CommonSpec):
 
     @property
     def head_by_head(self) -> bool:
-        """With all keys or a window: a head's keys and values stay in the L2 meanwhile.
+        """With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile.
 
-        Narrow heads gain nothing from it with a window, whose keys are few (``docs/hopper.md``).
+        With a window, too, where sections cannot be counted; but narrow heads gain nothing from it.
         """
         mask = self.variant.mask
         if mask in (NULL, CAUSAL):
             return True
-        return not self.has_narrow_heads and isinstance(mask, SlidingWindowMask)
+        is_window = isinstance(mask, SlidingWindowMask) and not self.in_sections
+        return is_window and not self.has_narrow_heads
 
     @property
     def has_narrow_heads(self) -> bool:
@@ -189,8 +190,9 @@ class SM90Spec(CommonSpec):
 
     @property
     def in_sections(self) -> bool:
-        """With a causal mask: query tiles of several heads fall more evenly than those of one."""
-        return self.head_by_head and self.causal
+        """With a causal mask, or a window: query tiles of several heads fall more evenly than those
+        of one."""
+        return self.causal or (self.variant.is_dense and self.variant.starts_by_row)
 
     @property
     def reads_pages_ahead(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +12,11 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.tiles import SECTION_BYTES, AttentionSizes
 from fa4_cute.plan.launch.turns import (
     choose_section,
-    choose_window_section,
     key_loads,
     unevenness,
     works,
 )
-from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows
+from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows, most_visited
 from fa4_cute.plan.masks.masks import SlidingWindowMask
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
@@ -80,35 +81,39 @@ def test_sections_hold_every_work_once(each: list[int], section: int, sections: 
 
 
 def test_the_most_even_section_that_fits_is_chosen() -> None:
-    loads = (3, 2, 1)
-    assert choose_section(spec_of(128), loads, 2, 2, 1) == (2, 1.0)
-    assert choose_section(spec_of(128), loads, 2, 2, SECTION_BYTES).heads == 1
-    assert choose_section(spec_of(128), loads, 3, 1, 1) == (1, 1.0)
+    """Query tiles of 3, 2 and 1 times as many keys."""
+    spec = spec_of(128)
+    length = 3 * spec.config.PairBM_eff()
+    sizes = AttentionSizes(1, length, length, 2, 2)
+    assert choose_section(spec, sizes, 2, 2, 1) == (2, 1.0)
+    assert choose_section(spec, sizes, 2, 2, SECTION_BYTES).heads == 1
+    assert choose_section(spec, sizes, 3, 1, 1) == (1, 1.0)
 
 
 def test_narrow_heads_share_ctas_and_not_the_l2() -> None:
     """Of equally even sections theirs is the largest; with 132 CTAs at most 66 heads."""
     narrow, wide = spec_of(64), spec_of(96)
-    loads = key_loads(narrow, 1024, 1024, 1024)
-    assert choose_section(narrow, loads, 512, 132, SECTION_BYTES).heads == 16
-    assert choose_section(wide, loads, 512, 132, 1).heads == 1
-    assert choose_section(narrow, (1,), 528, 132, 1).heads == 66
+    sizes, one = (AttentionSizes(1, n, n, 1, 1) for n in (1024, 128))
+    assert choose_section(narrow, sizes, 512, 132, SECTION_BYTES).heads == 16
+    assert choose_section(wide, sizes, 512, 132, 1).heads == 1
+    assert choose_section(narrow, one, 528, 132, 1).heads == 66
 
 
 @given(
     st.integers(0, 3000), st.integers(1, 6), st.integers(1, 60), st.integers(1, 20),
-    st.sampled_from((64, 128)),
+    st.sampled_from((64, 128)), st.sampled_from((KernelSpec, SM90Spec)),
 )  # fmt: skip
 def test_what_a_section_of_windows_sees_fits_the_l2(
-    left: int, tiles: int, heads: int, places: int, dim: int
+    left: int, tiles: int, heads: int, places: int, dim: int, specify: Any
 ) -> None:
     """Unless one head is too much for it; and none that is larger is as even."""
     variant = Variant(SlidingWindowMask(left, 0), scheduler=Scheduler.PERSISTENT)
-    spec = KernelSpec.for_attention(DType.BF16, dim, variant=variant)
-    sizes = AttentionSizes(1, 256 * tiles, 256 * tiles, heads, heads)
+    spec = specify.for_attention(DType.BF16, dim, variant=variant)
+    rows, block = spec.config.PairBM_eff(), spec.config.BN
+    sizes = AttentionSizes(1, rows * tiles, rows * tiles, heads, heads)
     of_key = 2**14
-    found = choose_window_section(spec, sizes, heads, places, of_key)
-    longest = min(256 * tiles, (left + 255 + 127) // 128 * 128 + 128)
+    found = choose_section(spec, sizes, heads, places, of_key)
+    longest = most_visited(variant.mask, rows, rows * tiles, block)
     assert heads % found.heads == 0
     assert found.heads == 1 or found.heads * longest * of_key <= SECTION_BYTES
     loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, longest)

@@ -15,7 +15,8 @@ from typing import Any, Final
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
 from benchmarks.timing.side_by_side.callers import Column
-from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, Whole
+from benchmarks.timing.side_by_side.extents import Costs, Executed, Whole
+from benchmarks.timing.side_by_side.grid.tiles import Extent, Layout
 from benchmarks.timing.side_by_side.spread import work_of
 from fa4_cute.plan.facts.hardware import align_up
 from sm100sim.launch_request import LaunchRequest

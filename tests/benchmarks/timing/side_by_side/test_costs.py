@@ -15,13 +15,12 @@ from benchmarks.timing.side_by_side.extents import (
     AMPLIFIED,
     Costs,
     Executed,
-    Extent,
-    Layout,
     amplified,
     columns,
     uneven,
     whole,
 )
+from benchmarks.timing.side_by_side.grid.tiles import Extent, Layout
 from sm100sim.timing.chips import load_chip
 
 
@@ -61,18 +60,20 @@ def test_the_clusters_of_every_family_say_what_a_key_costs(
 ) -> None:
     if (name == "Gluon" and family.dims[0] not in others.GLUON_DIMS) or (
         name not in ("Gluon", "fa4_cute") and persistent and family.causal
-    ):
+    ) or (family.what and name not in problems.NEAREST):
         return  # there is none
     column = next(column for column in problems.COLUMNS if column.runner == name)
     if persistent:
         column = replace(column, options=(("scheduler", "persistent"),))
-    batches = spread.ALIKE[family.causal] + spread.IN_TURN[family.causal] * persistent
+    windows = spread.windows_of(family.window)
+    sizes = [*product(spread.ALIKE[family.causal], windows),
+             *product(spread.IN_TURN[family.causal] * persistent, windows[-1:])]  # fmt: skip
     for size, queries in product((1, 2), (128, 256)):
-        layout = Layout(queries, size, persistent, turns=name == "fa4_cute", runner=name,
-                        order="heads" if spread.in_a_row(column) else "sections",
-                        rising=name in spread.RISING)  # fmt: skip
         found = []
-        for problem in (family.problem(*batch) for batch in batches):
+        for problem in (rows.sized(family, *each) for each in sizes):
+            layout = Layout(queries, size, persistent, turns=name == "fa4_cute", runner=name,
+                            order=spread.order_of(column, problem),
+                            rising=name in spread.RISING)  # fmt: skip
             tiles = spread.extent_of(problem, name).tiles(layout)
             count = min(callers.SMS // size, len(tiles)) if persistent else len(tiles)
             asked: Any = SimpleNamespace(grid=(count, 1, 1), cluster=(1, 1, 1))

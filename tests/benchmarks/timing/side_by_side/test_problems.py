@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.timing.side_by_side import problems
-from benchmarks.timing.side_by_side.page import NOT_RUN
+from benchmarks.timing.side_by_side.limits import NOT_RUN
 from benchmarks.timing.side_by_side.records import load
 
 WIDE = [f"16/4 heads of 192/128, {size} keys, pages of 64"
@@ -35,7 +35,10 @@ def test_steps_of_decoding_say_what_they_are() -> None:
 
 def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
     one = next(column for column in problems.COLUMNS if column.name == problems.ONE_CTA)
-    shown = [family.name for family in problems.FAMILIES if problems.offered(one, family)]
+    shown = [
+        family.name for family in problems.FAMILIES
+        if problems.offered(one, family) and not family.what
+    ]  # fmt: skip
     assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
                      "fp8 d128 all", "fp8 d192/128 all"]  # fmt: skip
     assert not any(problems.offered(one, other) for other in problems.OTHERS)
@@ -79,10 +82,34 @@ def test_every_configuration_that_spills_has_a_column_without_or_is_named() -> N
     spilling = {key for key, row in kept.items() if key[0].startswith("FA4") and row.get("local")}
     assert not any(kept[key]["local"] for key in shown)
     assert {key for key in kept if key[0].endswith("spill-free")} == shown
-    assert {(f"{column}, spill-free", name) for column, name in spilling} - shown == {
+    plain = {key for key in spilling if " with " not in key[1]}
+    assert {name for _, name in spilling - plain} == {
+        "bf16 d128 all with a bias", "bf16 d128 causal with a bias", "bf16 d256 causal with a softcap"
+    }  # fmt: skip
+    assert {(f"{column}, spill-free", name) for column, name in plain} - shown == {
         (f"FA4, CUDA {cuda}, spill-free", f"bf16 {dims} all")
         for cuda, dims in ((12, "d256"), (13, "d192/128"))
     } | {(f"{column}, spill-free", f"decode, {name}") for column, name in STEPS} | {
         (f"{column}, spill-free", name) for column, name in CHUNKS
     }
-    assert sum(name.endswith("spill-free") for name in NOT_RUN) == 3
+    assert sum(name.endswith("spill-free") for name in NOT_RUN) == 4
+
+
+def test_functions_windows_biases_and_sinks_are_compared_with_one_package() -> None:
+    changed = [family for family in problems.FAMILIES if family.what]
+    assert len({family.name for family in problems.FAMILIES}) == len(problems.FAMILIES)
+    for family in changed:
+        of = {column.runner for column in problems.COLUMNS if problems.offered(column, family)}
+        assert of == {"fa4_cute", "FA4"}
+        assert ", " not in family.name  # what is told together goes so far
+        problem = family.problem(1024, 4)
+        assert problem.sink or problem.softcap or problem.added or problem.window
+    few = [family for family in changed if dict(family.options).get("added") == "bias"]
+    assert {max(family.lengths) for family in few} == {4096}
+
+
+def test_a_window_may_be_another_one() -> None:
+    (narrow,) = (f for f in problems.FAMILIES if f.name.endswith("sinks and a window of 128"))
+    assert (narrow.window, narrow.in_window(639).problem(1024, 1).window) == (127, 639)
+    assert narrow.in_window(639).problem(1024, 1).sink
+    assert problems.FAMILIES[0].window is None

@@ -18,12 +18,11 @@ from benchmarks.timing.side_by_side import callers, others, problems, spread
 from benchmarks.timing.side_by_side.extents import (
     TAKEN,
     Costs,
-    Extent,
-    Layout,
     clusters,
     spent,
     whole,
 )
+from benchmarks.timing.side_by_side.grid.tiles import Extent, Layout
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.timing.side_by_side import problems, spread, tirx
 from benchmarks.timing.side_by_side.callers import TIRX, Declined, records
-from benchmarks.timing.side_by_side.extents import Layout
+from benchmarks.timing.side_by_side.grid.tiles import Layout
 
 CAUSAL = problems.Family((128, 128), True).problem(2048, 4)
 FULL = replace(CAUSAL, causal=False)

@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 from cutlass import Int32
 
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch import launch
 from fa4_cute.plan.launch.turns import Section
 from fa4_cute.plan.masks.masks import HOST
@@ -86,12 +87,19 @@ def test_a_head_s_query_tiles_follow_one_another_whatever_else_a_kernel_has(trie
 
 @pytest.mark.parametrize("section", [1, 2, 4, 6, 12])
 @pytest.mark.parametrize(
-    "tried", [case("persistent window"), case("persistent window sink", 256)], ids=str
+    "tried",
+    [
+        case("persistent window"),
+        case("persistent window sink", 256),
+        case("persistent window", arch=SM90A),
+        case("persistent window", 64, arch=SM90A),
+    ],
+    ids=str,
 )
 def test_windows_go_by_sections_of_the_heads_of_all_sequences(
     tried: Case, section: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "choose_window_section", lambda *_: Section(section, 1.0))
+    monkeypatch.setattr(launch, "choose_section", lambda *_: Section(section, 1.0))
     places, scalars = order(tried)
     assert (scalars["num_heads"], scalars["num_sequences"]) == (section, 12 // section)
     check_sections(places, section, len(places) // 12)
