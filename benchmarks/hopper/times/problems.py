@@ -47,6 +47,7 @@ class Problem:
         added: what is added to scores: "alibi", a slope for each head, or "bias", a bf16 tensor of
             (heads, seqlen_q, seqlen_k) that all sequences share.
         sink: every head has a sink.
+        layer: a model that has such a layer, or nothing.
     """
 
     group: str
@@ -65,6 +66,7 @@ class Problem:
     softcap: float = 0.0
     added: str = ""
     sink: bool = False
+    layer: str = ""
 
     @property
     def name(self) -> str:
@@ -77,8 +79,10 @@ class Problem:
             f"h{self.heads}_{self.heads_kv}",
         ]  # fmt: skip
         parts += ["causal"] * self.causal
-        if self.window not in (None, USUAL_WINDOW):
+        if self.window is not None and (self.layer or self.window != USUAL_WINDOW):
             parts.append(f"w{self.window + 1}")
+        if self.layer:
+            parts += ["sink"] * self.sink + ["cap"] * bool(self.softcap)
         if self.page:
             parts.append(f"page{self.page}")
         return "-".join(parts)
@@ -102,7 +106,7 @@ class Problem:
     @property
     def by_bandwidth(self) -> bool:
         """Whether memory bounds it, so that GB/s say more than TFLOPS."""
-        return self.group in ("decode", "paged")
+        return self.group in ("decode", "paged", "steps")
 
     def our_options(self) -> dict[str, Any]:
         """What ``fa4_cute.warmup`` has to know to compile the kernel for it."""
@@ -146,6 +150,53 @@ def _square(group: str, dims: tuple[int, int], length: int, **options: Any) -> P
     return Problem(group, batch, length, length, heads, heads, *dims, **options)
 
 
+LAYERS: Final[tuple[tuple[str, tuple[int, int], tuple[int, int], dict[str, Any]], ...]] = (
+    ("gpt-oss", (64, 8), (64, 64), {"causal": True, "sink": True}),
+    ("gpt-oss, window", (64, 8), (64, 64), {"causal": True, "sink": True, "window": 127}),
+    ("Gemma 2 9B", (16, 8), (256, 256), {"causal": True, "softcap": CAP}),
+    ("Gemma 2 9B, window", (16, 8), (256, 256), {"causal": True, "softcap": CAP, "window": 4095}),
+    ("Gemma 2 27B, window", (32, 16), (128, 128), {"causal": True, "softcap": CAP, "window": 4095}),
+    ("Gemma 3 12B, window", (16, 8), (256, 256), {"causal": True, "window": 1023}),
+    ("Gemma 3 27B, window", (32, 16), (128, 128), {"causal": True, "window": 1023}),
+    ("Mistral 7B v0.1", (32, 8), (128, 128), {"causal": True, "window": 4095}),
+    ("Phi-3 mini", (32, 32), (96, 96), {"causal": True, "window": 2046}),
+    ("Llama 3.1 70B", (64, 8), (128, 128), {"causal": True}),
+    ("Qwen 2.5 0.5B", (14, 2), (64, 64), {"causal": True}),
+    ("DeepSeek-V3, prompt", (128, 128), (192, 128), {"causal": True}),
+    ("MPT 7B", (32, 32), (128, 128), {"causal": True, "added": "alibi"}),
+)
+"""Layers of prompts, 2 x 8,192 tokens: models, heads of queries and keys, head dims of q and v."""
+ENCODERS: Final = (
+    ("ViT-L/14, 336", 32, 577, 16, 64), ("SigLIP So400m/14", 32, 729, 16, 72),
+    ("ViT-H/14", 64, 257, 16, 80), ("DINOv2 g/14", 16, 1370, 24, 64),
+    ("Whisper large", 16, 1500, 20, 64), ("SDXL, 64 x 64", 8, 4096, 10, 64),
+    ("FLUX.1, 1024 x 1024", 4, 4608, 24, 128), ("HunyuanVideo", 1, 32760, 24, 128),
+)  # fmt: skip
+"""Layers without a mask: models, sequences, tokens, heads, head dim."""
+STEPS: Final[tuple[tuple[str, int, int, int, int, int, dict[str, Any], tuple[int, ...]], ...]] = (
+    ("gpt-oss", 64, 4096, 64, 8, 64, {"sink": True}, (16, 64)),
+    ("gpt-oss, window", 64, 4096, 64, 8, 64, {"sink": True, "causal": True, "window": 127}, (16,)),
+    ("Qwen3 32B", 32, 8192, 64, 8, 128, {}, (16, 64)),
+    ("Gemma 3 27B", 16, 8192, 32, 16, 128, {}, (16,)),
+    ("Gemma 2 9B", 16, 8192, 16, 8, 256, {"softcap": CAP}, (64,)),
+    ("Llama 3.1 70B, 1 of 8", 64, 8192, 8, 1, 128, {}, (16,)),
+)  # fmt: skip
+"""Steps of decoding: models, sequences, keys, heads, head dim, what they have besides, pages."""
+
+
+def _layers() -> Iterator[Problem]:
+    for layer, heads, dims, options in LAYERS:
+        yield Problem("layers", 2, 8192, 8192, *heads, *dims, layer=layer, **options)
+    yield Problem("layers", 8, 2048, 2048, 64, 8, 128, 128, causal=True, packed=True,
+                  layer="Llama 3.1 70B, packed")  # fmt: skip
+    for layer, batch, tokens, heads_, dim in ENCODERS:
+        yield Problem("encoders", batch, tokens, tokens, heads_, heads_, dim, dim, layer=layer)
+    for layer, batch, keys, heads_q, heads_kv, dim, more, pages in STEPS:
+        for page in pages:
+            yield Problem("steps", batch, 1, keys, heads_q, heads_kv, dim, dim, page=page,
+                          layer=layer, **more)  # fmt: skip
+
+
 def _problems() -> Iterator[Problem]:
     for dims, causal, length in product(DIMS, (False, True), LENGTHS):
         yield _square("full", dims, length, causal=causal)
@@ -179,6 +230,7 @@ def _problems() -> Iterator[Problem]:
         yield replace(step, group="paged", page=64)
     yield replace(steps[1], group="paged", page=16)
     yield replace(steps[3], group="paged", page=16)
+    yield from _layers()
 
 
 TABLE: Final = tuple(_problems())

@@ -23,6 +23,9 @@ TITLES: Final = {
     "packed": "Packed sequences (`cu_seqlens`), causal",
     "decode": "One query per sequence over a dense cache",
     "paged": "One query per sequence over a paged cache",
+    "layers": "Layers of language models: prompts",
+    "encoders": "Layers of encoders and of diffusion models",
+    "steps": "Layers of language models: a step of decoding over pages",
 }
 
 
@@ -50,7 +53,7 @@ def _cell(row: Row, problem: Problem, runner: str) -> str:
 
 def _mask(problem: Problem) -> str:
     if problem.window is not None:
-        return f"{problem.window + 1:,} before and with its own"
+        return f"a window of {problem.window + 1:,}"
     return "causal" if problem.causal else "all"
 
 
@@ -59,6 +62,8 @@ def _line(row: Row, runners: Sequence[str], copy: float) -> str:
     dims = str(problem.head_dim)
     dims += f"/{problem.head_dim_v}" if problem.head_dim_v != problem.head_dim else ""
     what = [dims, _mask(problem), f"{problem.seqlen_k:,}", str(problem.batch)]
+    if problem.layer:
+        what[0] = f"{problem.layer}: {problem.heads}/{problem.heads_kv} heads of {dims}"
     if problem.page:
         what[1] = f"pages of {problem.page}"
     cells = [_cell(row, problem, runner) for runner in runners]

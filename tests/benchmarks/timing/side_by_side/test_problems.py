@@ -84,7 +84,8 @@ def test_every_configuration_that_spills_has_a_column_without_or_is_named() -> N
     assert {key for key in kept if key[0].endswith("spill-free")} == shown
     plain = {key for key in spilling if " with " not in key[1]}
     assert {name for _, name in spilling - plain} == {
-        "bf16 d128 all with a bias", "bf16 d128 causal with a bias", "bf16 d256 causal with a softcap"
+        "bf16 d128 all with a bias", "bf16 d128 causal with a bias",
+        "bf16 d256 causal with a softcap",
     }  # fmt: skip
     assert {(f"{column}, spill-free", name) for column, name in plain} - shown == {
         (f"FA4, CUDA {cuda}, spill-free", f"bf16 {dims} all")
