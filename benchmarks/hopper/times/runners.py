@@ -93,6 +93,8 @@ def torch_varlen(problem: Problem, tensors: Tensors) -> Call:
     p, t = problem, tensors
     if not p.packed and p.window is None:
         raise NotOffered("only for packed sequences and windows")
+    if p.softcap or p.sink or p.added:
+        raise NotOffered("varlen_attn has no softcap, sinks, slopes or biases")
     try:
         varlen = importlib.import_module("torch.nn.attention.varlen").varlen_attn
     except (ImportError, AttributeError) as reason:

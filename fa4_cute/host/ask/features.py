@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any, Final
 
-from ...plan.masks.masks import CAUSAL, NULL, Mask, SlidingWindowMask
+from ...plan.masks.masks import (
+    CAUSAL,
+    NULL,
+    AndMask,
+    ChunkedMask,
+    Mask,
+    SlidingWindowMask,
+)
 from ...plan.spec.extras import ScoreMod
 from ...plan.spec.variant import Partition, Scheduler, Variant
 
@@ -117,6 +126,35 @@ def with_causal(mask: Mask) -> Mask:
     if isinstance(mask, SlidingWindowMask):
         return SlidingWindowMask(mask.left, 0)
     return mask & CAUSAL
+
+
+def in_sight(mask: Mask, seqlen_q: int, seqlen_k: int) -> Mask:
+    """Return ``mask`` without sides of windows, and chunks, that hide nothing.
+
+    Args:
+        mask: any. seqlen_q, seqlen_k: most queries and keys that a sequence has.
+    """
+    parts = _parts(mask)
+    seen = tuple(_in_sight(part, seqlen_q, seqlen_k) for part in parts)
+    if any(isinstance(part, SlidingWindowMask) and part.right == 0 for part in seen):
+        # Rows before the first key see nothing of such a window, as of their chunk.
+        seen = tuple(p for p in seen if not (isinstance(p, ChunkedMask) and p.size >= seqlen_k))
+    return mask if seen == parts else reduce(and_, seen, NULL)
+
+
+def _parts(mask: Mask) -> tuple[Mask, ...]:
+    if isinstance(mask, AndMask):
+        return _parts(mask.first) + _parts(mask.second)
+    return (mask,)
+
+
+def _in_sight(mask: Mask, seqlen_q: int, seqlen_k: int) -> Mask:
+    if not isinstance(mask, SlidingWindowMask):
+        return mask
+    # The last row has the place of the last key, the first one `seqlen_q` - 1 before it.
+    left = None if mask.left is not None and mask.left >= seqlen_k - 1 else mask.left
+    right = None if mask.right and mask.right >= seqlen_q - 1 else mask.right
+    return NULL if left is right is None else SlidingWindowMask(left, right)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from ...plan.spec.variant import Partition, Scheduler, Variant
 from . import checks
 from .arguments import Options
 from .checks import DENSE, check_count, check_flag, check_scale, kind_of
-from .features import PLAIN, Features
+from .features import PLAIN, Features, in_sight
 from .scales import UNSCALED, Scales, check_range
 from .sequences import Sequences
 
@@ -92,12 +92,18 @@ class Problem:
 
     @cached_property
     def variant(self) -> Variant:
-        """What the kernel is specialised on.
+        """What the kernel is specialised on: without sides of windows that hide nothing.
+
+        With ``num_qo`` given these stay, for the kernel must not depend on other sequences.
 
         Raises:
             ValueError: the features contradict one another.
         """
-        return self.features.variant(causal=self.causal, return_lse=self.return_lse)
+        asked = self.features.variant(causal=self.causal, return_lse=self.return_lse)
+        if self.num_qo is not None:
+            return asked
+        seen = in_sight(asked.mask, self.seqlen_q, self.seqlen_k)
+        return asked if seen == asked.mask else replace(asked, mask=seen)
 
     @cached_property
     def form(self) -> Form:

@@ -20,7 +20,7 @@ from ..facts.hardware import ceil_div
 from ..facts.numbers import MAX_SEQLEN
 from ..facts.wgmma import WGMMA_ROWS
 from ..masks.key_tiles import KeyTileMap, Rows
-from ..masks.masks import CAUSAL, NULL
+from ..masks.masks import CAUSAL, NULL, Mask, SlidingWindowMask
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
@@ -45,6 +45,8 @@ SPLIT_NS: Final = 165
 """What each split adds to that."""
 MANY_KEYS: Final = 2048
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
+WIDE_WINDOW: Final = 1536
+"""Keys of a window for which it pays, too, and for persistent CTAs: at 1024 neither is so."""
 LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
 
@@ -61,6 +63,7 @@ class PersistentKeys(NamedTuple):
             or a window.
         other: of other masks, and of packed sequences, caches and pages.
         fp8: of fp8 operands, with whatever mask.
+        window: as ``causal``, of windows alone; 0 for as many.
     """
 
     depth: int
@@ -69,6 +72,7 @@ class PersistentKeys(NamedTuple):
     causal: int
     other: int = 0
     fp8: int = 0
+    window: int = 0
 
     def most(self, spec: SM90Spec) -> int:
         """Return the number for a kernel."""
@@ -76,6 +80,8 @@ class PersistentKeys(NamedTuple):
             return self.fp8
         if not is_in_turns(spec):
             return self.other
+        if spec.variant.starts_by_row and self.window:
+            return self.window
         return self.all_keys if spec.variant.mask == NULL else self.causal
 
 
@@ -89,7 +95,7 @@ PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY, 4096, 1024),
                      PersistentKeys(256, 256, 16384, 4096))  # fmt: skip
 """Ascending; the first that holds the head dims counts. Measured on an H100 and an H200
 (``docs/hopper.md``); 192 columns of V were not."""
-PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 4096)
+PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 4096, window=ANY)
 """Of the tile for many keys."""
 MOST_UNEVEN: Final = 1.13
 """Keys of the busiest persistent CTA over the mean that what it hides makes up for."""
@@ -154,12 +160,21 @@ def choose_tile(
         return TileChoice(TileKind.TABLE, "persistent CTAs have an SM for themselves")
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
-    is_long = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and keys >= MANY_KEYS
-    is_long = is_long and spec.may_take_long_keys and spec.variant.mask in (NULL, CAUSAL)
+    has_rows = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and spec.may_take_long_keys
+    if has_rows and is_wide_window(spec.variant.mask):
+        return TileChoice(TileKind.LONG_KEYS, f"rows see {WIDE_WINDOW} keys or more, of a window")
+    is_long = has_rows and keys >= MANY_KEYS and spec.variant.mask in (NULL, CAUSAL)
     in_turns = choose_scheduler(spec, sizes, num_sms, TileKind.TABLE) is Scheduler.PERSISTENT
     if is_long and not in_turns:
         return TileChoice(TileKind.LONG_KEYS, f"rows see {keys} keys, all or causal")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
+
+
+def is_wide_window(mask: Mask) -> bool:
+    """Return whether a mask is a window of many keys, with both its sides."""
+    if not isinstance(mask, SlidingWindowMask) or mask.left is None or mask.right is None:
+        return False
+    return mask.left + 1 + mask.right >= WIDE_WINDOW
 
 
 @dataclass(frozen=True)

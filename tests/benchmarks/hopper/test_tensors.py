@@ -84,3 +84,6 @@ def test_sdpa_says_what_it_does_not_offer(problem: Problem, words: str) -> None:
 def test_varlen_is_for_packed_rows_and_windows() -> None:
     with pytest.raises(NotOffered, match="only for packed"):
         torch_varlen(SMALL, {})
+    for more in ({"softcap": 50.0}, {"sink": True}, {"added": "alibi"}):
+        with pytest.raises(NotOffered, match="no softcap, sinks"):
+            torch_varlen(replace(SMALL, causal=True, window=20, **more), {})

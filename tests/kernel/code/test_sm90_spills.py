@@ -172,12 +172,16 @@ def test_no_role_spills_in_stream_k(
 
 
 FAR = Variant(score_mod=ALIBI)
+WIDE_WINDOWS = (
+    Variant(SlidingWindowMask(4095, 0), return_lse=True, sink=True),
+    Variant(SlidingWindowMask(2047, 64), return_lse=True, ragged_q=True, ragged_k=True),
+)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "scheduler"),
-    [*product((VARIANTS["alibi"], FAR, VARIANTS["capped"]), SCHEDULERS)],
+    [*product((VARIANTS["alibi"], FAR, VARIANTS["capped"], *WIDE_WINDOWS), SCHEDULERS)],
     ids=lambda value: "-".join(value.name_parts) if isinstance(value, Variant) else value.name,
 )
 def test_no_role_spills_in_the_tile_of_many_keys(variant: Variant, scheduler: Scheduler) -> None:

@@ -74,6 +74,11 @@ RAGGED = Variant(CAUSAL, ragged_q=True, ragged_k=True)
         (wide(), 2047, TileKind.TABLE),
         (wide(mask=CAUSAL), 2048, TileKind.LONG_KEYS),
         (wide(mask=WINDOW), 4096, TileKind.TABLE),
+        (wide(mask=SlidingWindowMask(1534, 0)), 8192, TileKind.TABLE),
+        (wide(mask=SlidingWindowMask(1535, 0)), 8192, TileKind.LONG_KEYS),
+        (wide(mask=SlidingWindowMask(1000, 535)), 8192, TileKind.LONG_KEYS),
+        (wide(mask=SlidingWindowMask(None, 4095)), 8192, TileKind.TABLE),
+        (wide(96, mask=SlidingWindowMask(4095, 0)), 8192, TileKind.TABLE),
         (wide(96), 4096, TileKind.TABLE),
         (wide(192), 4096, TileKind.TABLE),
         (SM90Spec.for_attention(DType.BF16, 128, variant=PAGED), 4096, TileKind.TABLE),
@@ -99,6 +104,9 @@ def test_many_keys_that_rows_see(spec: SM90Spec, keys: int, kind: TileKind) -> N
         (CAUSAL, 2048, TileKind.LONG_KEYS, Scheduler.PERSISTENT),
         (CAUSAL, 4096, TileKind.LONG_KEYS, Scheduler.PERSISTENT),
         (CAUSAL, 4097, TileKind.LONG_KEYS, Scheduler.TILE),
+        (WINDOW, 16384, TileKind.TABLE, Scheduler.PERSISTENT),
+        (SlidingWindowMask(1535, 0), 16384, TileKind.LONG_KEYS, Scheduler.PERSISTENT),
+        (SlidingWindowMask(8191, 0), 16384, TileKind.LONG_KEYS, Scheduler.PERSISTENT),
     ],
 )
 def test_the_tile_for_many_keys_beside_persistent_ctas(
