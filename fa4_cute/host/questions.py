@@ -200,9 +200,10 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Problems that differ
             only in key lengths, scale, or numbers of heads of the same ratio share a kernel.
-            Sizes decide how many Q tiles a CTA takes, who takes them, and splits: where
-            ``seqlen_q`` or ``seqlen_k`` is missing, the kernels of many lengths and, without
-            ``batch``, of many batches are compiled, up to eleven; name them to compile fewer.
+            Sizes decide how many Q tiles a CTA takes, who takes them, splits, and whether a window
+            hides anything: where ``seqlen_q`` or ``seqlen_k`` is missing, the kernels of many
+            lengths and, without ``batch``, of many batches are compiled, up to eleven, of a window
+            twice as many; name them to compile fewer.
             Packed queries without ``total_q`` get the kernels of sequences of one length and of
             sequences that differ, up to twice as many.
 

@@ -14,6 +14,8 @@ TOKENS, HIDDEN = 32768, 2048
 """Tokens of a batch and columns of all query heads."""
 LENGTHS: Final = (1024, 4096, 16384, 32768)
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
+WINDOWS: Final = (((128, 128), 1024), ((128, 128), 4096), ((256, 256), 1024))
+"""Head dims and windows, of sequences that are longer."""
 CAPPED: Final = ((128, 128), (256, 256))
 """Head dims of Gemma 2."""
 ONE_CTA, SPLIT, CLC = (f"FA4, CUDA 13, {what}" for what in ("one CTA", "keys split", "CLC"))
@@ -87,9 +89,9 @@ FAMILIES: Final = (
     Family((64, 64), True, what="sinks and a window of 128",
            options=(("sink", True), ("window", 127))),
     Family((128, 128), True, what="sinks", options=(("sink", True),)),
-    Family((128, 128), True, what="a window of 1024", options=(("window", 1023),)),
-    Family((128, 128), True, what="a window of 4096", options=(("window", 4095),)),
-    Family((256, 256), True, what="a window of 1024", options=(("window", 1023),)),
+    *(Family(dims, True, what=f"a window of {window}", options=(("window", window - 1),),
+             lengths=tuple(length for length in LENGTHS if length > window))
+      for dims, window in WINDOWS),
     *(Family(dims, True, what="a softcap", options=(("softcap", CAP),)) for dims in CAPPED),
     Family((128, 128), True, what="ALiBi", options=(("added", "alibi"),)),
     *(Family((128, 128), causal, what="a bias", options=(("added", "bias"),),

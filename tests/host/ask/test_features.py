@@ -42,7 +42,9 @@ def test_what_hides_nothing_is_left_out_and_nothing_else(
         (SlidingWindowMask(4095, 1022), SlidingWindowMask(None, 1022)),
         (ChunkedMask(1024) & CAUSAL, CAUSAL),
         (ChunkedMask(1023) & CAUSAL, ChunkedMask(1023) & CAUSAL),
-        (ChunkedMask(1024), ChunkedMask(1024)),  # rows before the first key see nothing of it
+        # Rows before the first key see nothing of their chunk.
+        (ChunkedMask(1024), ChunkedMask(1024)),
+        (ChunkedMask(1024) & SlidingWindowMask(None, 3),) * 2,
         (BIAS & SlidingWindowMask(4095, 0), BIAS & CAUSAL),
         (SlidingWindowMask(4095, 0) | SlidingWindowMask(4095, 3),) * 2,
     ],
