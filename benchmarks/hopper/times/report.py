@@ -15,7 +15,8 @@ TITLES: Final = {
     "full": "All keys and causal, batch × length = 16,384 tokens (32,768 at the longest)",
     "gqa": "Eight heads of keys for 32 of queries",
     "fp8": "e4m3 operands, bf16 output",
-    "window": "A causal window",
+    "window": "A causal window of 1,024 keys",
+    "windows": "Other head dims and windows",
     "softcap": "Scores capped at 50 (`softcap`), causal",
     "alibi": "A slope for each head (ALiBi)",
     "bias": "A bf16 bias of (heads, queries, keys) that all sequences share",
@@ -52,7 +53,7 @@ def _cell(row: Row, problem: Problem, runner: str) -> str:
 
 
 def _mask(problem: Problem) -> str:
-    if problem.window is not None:
+    if problem.window is not None and problem.group != "window":
         return f"a window of {problem.window + 1:,}"
     return "causal" if problem.causal else "all"
 
