@@ -102,7 +102,13 @@ def choose_section(
 def _most_even(
     loads: tuple[int, ...], heads: int, ctas: int, most: int, *, prefers_many: bool
 ) -> Section:
-    sizes = (n for n in range(1, max(1, min(heads, most)) + 1) if heads % n == 0)
-    found = [Section(n, unevenness(loads, heads, n, ctas)) for n in sizes]
-    sign = -1 if prefers_many else 1
-    return min(found, key=lambda each: (round(each.unevenness, DIGITS), sign * each.heads))
+    sizes = [n for n in range(1, max(1, min(heads, most)) + 1) if heads % n == 0]
+    first, *others = reversed(sizes) if prefers_many else sizes
+    best = Section(first, unevenness(loads, heads, first, ctas))
+    for size in others:
+        if round(best.unevenness, DIGITS) <= 1:
+            break  # none is more even
+        found = Section(size, unevenness(loads, heads, size, ctas))
+        if round(found.unevenness, DIGITS) < round(best.unevenness, DIGITS):
+            best = found
+    return best
