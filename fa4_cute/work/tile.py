@@ -193,21 +193,23 @@ def place_as_kept(
     counts = Uint32(extras.num_heads), Uint32(extras.num_sequences), num_blocks
     order = KeptOrder(*counts, Uint32(extras.num_kept))
     block, head = order.place(Uint32(index), UNSIGNED)
-    all_heads = Uint32(scheduled_heads(spec, args.num_q_heads))
-    batch = head // all_heads
-    return Int32(block), Int32(head - batch * all_heads), Int32(batch), Int32(num_blocks)
+    return Int32(block), *of_sequence(spec, args, head), Int32(num_blocks)
 
 
 def place_in_sections(
     spec: AttentionSpec, args: Arguments, index: Int32
 ) -> tuple[Int32, Int32, Int32, Int32]:
-    """Return the same, a section after the other, by three divisions of numbers without a sign."""
+    """Return the same, a section after the other, by as many divisions."""
     num_blocks, heads = num_query_tiles(spec, args), Uint32(args.extras.num_heads)
     block, column, section = SequenceOrder(heads, num_blocks).place(Uint32(index))
-    head = section * heads + column
+    return Int32(block), *of_sequence(spec, args, section * heads + column), Int32(num_blocks)
+
+
+def of_sequence(spec: AttentionSpec, args: Arguments, head: Uint32) -> tuple[Int32, Int32]:
+    """Return which head of its sequence one of those of all is, and which sequence."""
     all_heads = Uint32(scheduled_heads(spec, args.num_q_heads))
     batch = head // all_heads
-    return Int32(block), Int32(head - batch * all_heads), Int32(batch), Int32(num_blocks)
+    return Int32(head - batch * all_heads), Int32(batch)
 
 
 def in_clusters(spec: AttentionSpec, ctas: Int32) -> Int32:

@@ -35,7 +35,7 @@ from fa4_cute.plan.launch.launch import plan_launch
 from fa4_cute.plan.launch.sm100_splits import cycles_of_last
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Scheduler
+from fa4_cute.plan.spec.variant import WORK_COUNTS, Scheduler
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.host.activation import runtime
 from sm100sim.launch_request import LaunchRequest
@@ -167,24 +167,26 @@ def tiles_in_turns(column: Column, problem: Problem) -> int:
 
     Only persistent ones of this package do, of sequences of one length whose keys lie in a row.
     """
-    if column.runner != "fa4_cute" or problem.page or problem.packed or problem.group == "latent":
-        return 0
-    posed = posed_with(column, problem)
-    spec = require(choose(posed)).spec
-    if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.turns_back):
-        return 0
-    return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_work"])
+    found = _in_turns(column, problem)
+    return found[1]["num_work"] if found else 0
 
 
 def heads_in_turns(column: Column, problem: Problem) -> int:
     """Heads of a section of which persistent CTAs take windows; 0: they do not."""
-    if column.runner != "fa4_cute" or problem.window is None:
-        return 0
+    found = _in_turns(column, problem)
+    return found[1]["num_heads"] if found and found[0].in_sections else 0
+
+
+def _in_turns(column: Column, problem: Problem) -> tuple[AttentionSpec, dict[str, int]] | None:
+    """A kernel whose CTAs go back and forth, and the counts of its launch; None: they do not."""
+    if column.runner != "fa4_cute" or problem.page or problem.packed or problem.group == "latent":
+        return None
     posed = posed_with(column, problem)
-    spec = require(choose(posed)).spec
-    if spec.variant.is_dynamic or not (spec.variant.is_persistent and spec.in_sections):
-        return 0
-    return int(plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars["num_heads"])
+    spec: AttentionSpec = require(choose(posed)).spec
+    if not (spec.variant.is_persistent and spec.turns_back):
+        return None
+    scalars = plan_launch(spec, posed.sizes, posed.scale, num_sms=SMS).scalars
+    return spec, {name: int(scalars[name]) for name in WORK_COUNTS}
 
 
 def chosen(column: Column, problem: Problem, lengths: Sequence[int]) -> Column:

@@ -10,7 +10,6 @@ from ..facts.hardware import SM_COUNT, ceil_div
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import MAX_SPLITS, CombineSpec
-from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
 from .stream_k import ALONE_PLACES, MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
@@ -258,14 +257,12 @@ def _turns(
         return sizes.num_q_heads // TileShape.of(spec.config).group, sizes.batch
     if not spec.in_sections:
         return heads, batch
-    every, of_head = heads * batch, bytes_of_head(spec, sizes)
+    every, together = heads * batch, 1
     if spec.variant.is_dynamic:
-        together = heads_of_section(every, of_head)
-    elif not isinstance(spec, SM90Spec) or is_in_turns(spec):
+        together = heads_of_section(every, bytes_of_head(spec, sizes))
+    elif is_in_turns(spec):
         places, of_key = _ctas_or_pairs(spec, num_ctas), bytes_of_key(spec, sizes)
         together = choose_section(spec, sizes, every, places, of_key).heads
-    else:
-        together = 1
     return together, every // together
 
 

@@ -36,8 +36,8 @@ class Section(NamedTuple):
     unevenness: float
 
 
-def is_in_turns(spec: SM90Spec) -> bool:
-    """Return whether persistent CTAs go head by head through query tiles the host can count."""
+def is_in_turns(spec: CommonSpec) -> bool:
+    """Return whether persistent CTAs go by heads through query tiles the host can count."""
     variant, ordered = spec.variant, spec.head_by_head or spec.in_sections
     return ordered and not (variant.ragged_q or variant.partial_values)
 
