@@ -25,8 +25,9 @@ from typing import Any, Final
 from benchmarks.timing.gemms import tau
 from benchmarks.timing.side_by_side.records import load, write
 from sm100sim.crew.recording import Recording, recording
-from sm100sim.timing.chips import load_chip
+from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.predict.gpu import time_launch
+from sm100sim.timing.predict.launches import asked_by
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
 
@@ -94,8 +95,8 @@ OF_KITTENS: Final = ("-std=c++20", "--use_fast_math", "--expt-extended-lambda", 
 FINDINGS: Final = 1
 """Exit code of a run that went through; v5 and v6 name lanes of other warps."""
 LADDERS: Final = (PUBLISHED, KITTENS)
-END: Final = "l2_bytes"
-"""The value whose range decides between kernels that the L2 and kernels that latencies hold."""
+ENDS: Final = ("l2_bytes", "l2_shared_bytes")
+"""Values whose ranges decide between kernels that the L2 and kernels that latencies hold."""
 Row = Mapping[str, Any]
 
 
@@ -145,20 +146,29 @@ def recorded(program: Path) -> Recording:
     return launches[0]
 
 
-def predicted(recording_: Recording) -> tuple[list[float], list[float], str]:
-    """Cycles of the launch by draw, the chip's own values first; at the ends of `END`'s range,
-    with the others of the chip's own; and the assembler."""
-    request = recording_.request
+def predicted(recorded_: Recording) -> tuple[list[float], dict[str, list[float]], str]:
+    """Cycles of the launch by draw, the chip's own values first; at both ends of the ranges of
+    `ENDS`, with the others of the chip's own; and the assembler."""
+    request = recorded_.request
     kernel = compiled(request.ptx, "sm_100a", request.kernel)
-    launch = traced(kernel, recording_)
+    launch = traced(kernel, recorded_)
     every = tuple(range(prod(launch.grid) // prod(launch.cluster)))
     launch = replace(launch, traces=(replace(launch.traces[0], clusters=every),))
     chip, moved = load_chip(CHIP), 3 * 2 * SIZE**2
-    draws = [chip.draw(number) for number in range(DRAWS + 1)]
-    end = chip.parameters[END]
-    draws += [replace(draws[0], values={**draws[0].values, END: at}) for at in (end.low, end.high)]
-    cycles = [time_launch(launch, draw, hbm_bytes=moved).cycles for draw in draws]
-    return cycles[:-2], cycles[-2:], kernel.compiler
+    asked = asked_by(launch, chip)
+
+    def cycles(draw: Draw) -> float:
+        return time_launch(launch, draw, hbm_bytes=moved).cycles
+
+    draws = [cycles(chip.draw(number).having(asked)) for number in range(DRAWS + 1)]
+    own, ends = chip.draw(), {}
+    for name in ENDS:
+        of = chip.parameters[name]
+        changed = [replace(chip, parameters={**chip.parameters, name: replace(of, value=at)})
+                   for at in (of.low, of.high)]  # fmt: skip
+        ends[name] = [cycles(own.having({name: c.parameters[name].value, **asked_by(launch, c)}))
+                      for c in changed]  # fmt: skip
+    return draws, ends, kernel.compiler
 
 
 def order(cycles: Mapping[str, float], published: Mapping[str, float]) -> list[str]:
@@ -205,17 +215,25 @@ def section(rows: Sequence[Row], published: Mapping[str, float] = PUBLISHED) -> 
         )
     orders = [tau([(published[n], r[k]) for n, r in rates.items()]) for k in range(DRAWS + 1)]
     of_draws = sorted(orders[1:])
-    ends = [{row["name"]: row["ends"][k] for row in made} for k in range(2)]
-    at_ends = [tau([(published[n], -cycles[n]) for n in rates]) for cycles in ends]
-    of_end = load_chip(CHIP).parameters[END]
     return [
         "Speed over the fastest's. Kendall's tau of the two orders: "
         f"{orders[0]:.2f} ({of_draws[0]:.2f} to {of_draws[-1]:.2f} over the draws); target 0.9.",
-        f"With `{END}` at the ends of its range, {of_end.low:,.0f} and {of_end.high:,.0f}: "
-        f"{at_ends[0]:.2f} and {at_ends[1]:.2f}.",
+        *(_at_ends(name, made, published) for name in ENDS),
         *order({row["name"]: row["cycles"][0] for row in made}, published),
         f"The last column is at {clock:,.0f} MHz; the machine's clock is not known.", "", *lines,
     ]  # fmt: skip
+
+
+def _at_ends(name: str, rows: Sequence[Row], published: Mapping[str, float]) -> str:
+    """The order where one value is at an end of its range."""
+    of = load_chip(CHIP).parameters[name]
+    low, high = (
+        tau([(published[row["name"]], -row["ends"][name][k]) for row in rows]) for k in range(2)
+    )
+    return (
+        f"With `{name}` at the ends of its range, {of.low:,.0f} and {of.high:,.0f}: "
+        f"{low:.2f} and {high:.2f}."
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -225,13 +243,14 @@ def main(arguments: Sequence[str]) -> int:
         return 64
     of = {name: Path(folder) for folder, ladder in zip(arguments, LADDERS, strict=True)
           for name in ladder}  # fmt: skip
-    rows = [row for row in load(RECORDS) if "ends" in row]
+    rows = [row for row in load(RECORDS) if {*row.get("ends", ())} == {*ENDS}]
     with tempfile.TemporaryDirectory() as folder:
         for name in [name for name in of if name not in {row["name"] for row in rows}]:
             try:
                 program = built(name, of[name], Path(folder))
                 cycles, ends, compiler = predicted(recorded(program))
-                told = {"cycles": [round(c) for c in cycles], "ends": [round(c) for c in ends]}
+                told = {"cycles": [round(c) for c in cycles],
+                        "ends": {end: [round(c) for c in found] for end, found in ends.items()}}
                 rows.append({"name": name, "compiler": compiler, **told})
             except Exception as error:  # the others go on
                 failed = str(error).partition("\n")[0].rpartition(": ")[2][:160]

@@ -57,6 +57,10 @@ class Draw:
                 f"chip {self.chip} has no {name}; it knows {', '.join(sorted(self.values))}"
             ) from None
 
+    def having(self, others: Mapping[str, float]) -> Draw:
+        """Return the draw with other values, or further ones, by name."""
+        return replace(self, values={**self.values, **others})
+
 
 @dataclass(frozen=True)
 class Chip:

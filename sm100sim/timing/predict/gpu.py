@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from ..chips import Draw
 from ..model import ClusterTime, Residents, run_cluster
 from ..model.residency import THREADS_PER_WARP, cta_registers, limits
 from ..records import SECTOR_BYTES, LaunchTrace, atomic
-from .memory import NO_TRAFFIC, awaited, awaited_by_lanes, from_memory, normal
+from .memory import NO_TRAFFIC, Traffic, awaited, awaited_by_lanes, normal, of_launch
 from .sharing import Kind, groups_of, last_end
 
 
@@ -86,9 +86,21 @@ def time_launch(
         hbm_bytes: bytes that have to come from memory besides.
         cold: nothing is in the L2 when the launch begins.
     """
-    traffic, places = NO_TRAFFIC, places_of(launch, draw)
-    if cold:
-        launch, traffic = from_memory(launch, draw, places)
+    launch, traffic = of_launch(launch, draw, places_of(launch, draw), cold=cold)
+    dirty = draw.values.get("l2_dirty_bytes", 0) if cold else 0
+    return time_marked(launch, draw, traffic, hbm_bytes, dirty)
+
+
+def time_marked(
+    launch: LaunchTrace, draw: Draw, traffic: Traffic, hbm_bytes: int = 0, dirty: float = 0
+) -> LaunchTime:
+    """Return what a launch takes whose copies say who shares them and what is fresh.
+
+    Args:
+        launch: as `memory.of_launch` has it, with its traffic.
+        draw, hbm_bytes: as of `time_launch`. dirty: bytes in the L2 that were written before.
+    """
+    places = places_of(launch, draw)
     clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
     groups = int(draw["sms"]) // prod(launch.cluster)
     order = [clusters[number] for number in sorted(clusters)]
@@ -101,7 +113,6 @@ def time_launch(
         each = [(gap + run_cluster(t, draw, turns).cycles) / held for t in launch.traces]
         work = finish(_scattered(order, each, draw), groups, 0)
     work = max(work, draw.values.get("l2_cycles", 0))
-    dirty = draw.values.get("l2_dirty_bytes", 0) if cold else 0
     read = hbm_bytes + traffic.read_in_all(_answered_by_l1(launch, parts))
     moved = _moving(draw, read, traffic.written, dirty)
     return LaunchTime(
@@ -123,10 +134,11 @@ def _ended(
     each, gap = [part.cycles for part in parts], draw["cta_cycles"]
     places = copies * (int(draw["sms"]) // prod(launch.cluster))
     longer = draw.values.get("copy_memory_latency", 0)
-    shared = groups_of(launch) if longer else None
+    fresh = any(event.fresh for trace in launch.traces for event in trace.events)
+    shared = groups_of(launch) if longer and fresh else None
     if shared is None:
         return finish(_scattered(order, each, draw), places, gap)
-    near = replace(draw, values={**draw.values, "copy_memory_latency": 0.0})
+    near = draw.having({"copy_memory_latency": 0.0})
     kinds = [
         Kind(run_cluster(trace, near, Residents(copies)).cycles, far)
         for trace, far in zip(launch.traces, each, strict=True)
@@ -162,15 +174,18 @@ def _answered_by_l1(launch: LaunchTrace, parts: Sequence[ClusterTime]) -> float:
     )
 
 
-def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
+def asked_of_l2(launch: LaunchTrace, draw: Draw, *, cold: bool = True) -> Draw:
     """Return a draw that knows how much a launch asks of the L2 and of memory.
 
     A first run, in which each SM has its port to itself, says in how much time it asks for its
     bytes; what that is of the L2's and memory's rate counts as pressure (`model.happenings`).
+
+    Args:
+        launch, draw, cold: as of `time_launch`.
     """
-    launch, traffic = from_memory(launch, draw, places_of(launch, draw))
-    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
-    first = time_launch(launch, alone)
+    launch, traffic = of_launch(launch, draw, places_of(launch, draw), cold=cold)
+    alone = draw.having({"l2_pressure": 0.0, "hbm_pressure": 0.0})
+    first = time_marked(launch, alone, NO_TRAFFIC)
     work = first.cycles - draw["launch_cycles"]
     answered = _answered_by_l1(launch, first.parts)
     asked = traffic.asked - answered
@@ -183,7 +198,7 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     if "hbm_ahead" in draw.values:
         pressure |= _waiting(launch, alone, work, moving)
         pressure["l2_cycles"] = max(traffic.own - answered, 0) / draw["l2_bytes"]
-    return replace(draw, values={**draw.values, **pressure})
+    return draw.having(pressure)
 
 
 def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> dict[str, float]:
@@ -202,8 +217,9 @@ def _waiting(launch: LaunchTrace, alone: Draw, work: float, moving: float) -> di
     near = alone["global_latency"]
 
     def waits(**at_once: float) -> float:
-        draw = replace(alone, values={**alone.values, **at_once})
-        return max(work - time_launch(launch, draw).cycles + draw["launch_cycles"], 0)
+        draw = alone.having(at_once)
+        less = time_marked(launch, draw, NO_TRAFFIC).cycles - draw["launch_cycles"]
+        return max(work - less, 0)
 
     found, spread = {}, 0.0
     if any(map(awaited, events)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Final
@@ -92,6 +92,12 @@ def chip_for(launch: LaunchTrace, chip: str, draws: int) -> Chip:
     return described
 
 
+def asked_by(launch: LaunchTrace, chip: Chip, *, cold: bool = False) -> dict[str, float]:
+    """Return what draws of a chip lack: how much a launch asks of the L2 and of memory."""
+    draw = asked_of_l2(launch, chip.draw(), cold=cold)
+    return {name: value for name, value in draw.values.items() if name not in chip.parameters}
+
+
 def predict_launch(
     launch: LaunchTrace,
     chip: str,
@@ -116,11 +122,9 @@ def predict_launch(
     """
     described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
     timed = partial(time_launch, launch, hbm_bytes=hbm_bytes, cold=cold)
-    first = asked_of_l2(launch, described.draw()) if cold else described.draw()
-    typical = timed(first)
-    known = {name: v for name, v in first.values.items() if name not in described.parameters}
-    drawn = (described.draw(number, seed) for number in range(1, draws + 1))
-    times = [timed(replace(d, values={**d.values, **known})) for d in drawn]
+    asked = asked_by(launch, described, cold=cold)
+    typical = timed(described.draw().having(asked))
+    times = [timed(described.draw(n, seed).having(asked)) for n in range(1, draws + 1)]
     clock_mhz = described.parameters["clock_mhz"].value
     return Prediction(
         kernel.name, chip, kernel.compiler, tuple(t.cycles for t in times), typical, clock_mhz,

@@ -103,6 +103,25 @@ def lost(size: float, draw: Draw) -> float:
     return min(max((size - keeps) / (forgets - keeps), 0), 1)
 
 
+def of_launch(
+    launch: LaunchTrace, draw: Draw, places: int, *, cold: bool
+) -> tuple[LaunchTrace, Traffic]:
+    """Return a launch whose copies and loads say how many share them and what is fresh.
+
+    Args:
+        launch, draw, places: as of `from_memory`. cold: nothing is in the L2 when it begins; else
+            all that it reads is, and memory has nothing to do with it.
+    """
+    marked, traffic = from_memory(launch, draw, places)
+    if cold:
+        return marked, traffic
+    traces = tuple(
+        replace(trace, events=tuple(replace(e, fresh=0.0, late=0.0) for e in trace.events))
+        for trace in marked.traces
+    )
+    return replace(marked, traces=traces), replace(traffic, read=0, written=0, again=0)
+
+
 def from_memory(launch: LaunchTrace, draw: Draw, places: int) -> tuple[LaunchTrace, Traffic]:
     """Return a launch whose copies and loads say which share is fresh, and its traffic.
 

@@ -10,8 +10,9 @@ from typing import Final
 from ..chips import Draw
 from ..model import Residents, run_cluster
 from ..predict import Band, Prediction, predict_launch
-from ..predict.gpu import resident_ctas
-from ..predict.launches import chip_for
+from ..predict.gpu import places_of, resident_ctas
+from ..predict.launches import asked_by, chip_for
+from ..predict.memory import of_launch
 from ..records import LaunchTrace
 from .detail import Detail, detailed
 from .handovers import Handover, Step, handovers, steps_of
@@ -134,16 +135,24 @@ def profile_launch(
     copies, waves = _places(launch, typical)
     traced = sum(len(trace.clusters) for trace in launch.traces)
     whole = traced == prod(launch.grid) // prod(launch.cluster)
+    predicted = predict_launch(launch, chip, draws=draws, seed=seed) if whole else None
+    asked: dict[str, float] = {}
+    if whole:  # else it is not known who shares rows, nor how much all ask for
+        asked = asked_by(launch, described)
+        typical = typical.having(asked)
+        launch, _ = of_launch(launch, typical, places_of(launch, typical), cold=False)
     detail = max(
         (detailed(trace, typical, copies=copies, ptx=ptx) for trace in launch.traces),
         key=lambda found: found.cycles,
     )
-    predicted = predict_launch(launch, chip, draws=draws, seed=seed) if whole else None
     if predicted and len(launch.traces) == 1:
         drawn = predicted.longest
     else:
         numbers = (described.draw(number, seed) for number in range(1, draws + 1))
-        drawn = tuple(run_cluster(detail.trace, draw, Residents(copies)).cycles for draw in numbers)
+        drawn = tuple(
+            run_cluster(detail.trace, draw.having(asked), Residents(copies)).cycles
+            for draw in numbers
+        )
     found_roles = roles_of(detail, roles)
     path = critical_path(detail)
     uses = uses_of(detail)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import Final
 
@@ -35,6 +36,10 @@ from .walk import Walker
 
 Steps = npt.NDArray[np.int64]
 MAP_BYTES: Final = 128
+MAP_ALIGNMENT: Final = 64
+"""Of a tensor map in memory (PTX ISA, `prefetch.tensormap` and `cp.async.bulk.tensor`)."""
+FLAGS_END: Final = 12
+"""Bytes of a map before its strides: the address, and flags, some of which only a driver sets."""
 
 
 @dataclass(frozen=True)
@@ -215,20 +220,30 @@ class Matcher:
 
 
 def tensors_of(params: Sequence[bytes]) -> tuple[Extent, ...]:
-    """What those parameters describe that are tensor maps, one for each first address."""
+    """What tensor maps among those parameters, or in structures, describe: one for each address."""
     found: dict[int, Extent] = {}
-    for raw in params:
-        if len(raw) != MAP_BYTES:
-            continue
-        with suppress(ValueError):
-            described = TensorMap.decode(bytes(raw))
-            steps = (described.element_bytes, *described.strides)
-            reach = max(n * step for n, step in zip(described.sizes, steps, strict=True))
-            size = prod(described.sizes) * described.element_bytes
-            known = found.get(described.address)
-            if known is None or known.size < size:
-                found[described.address] = Extent(described.address, reach, size)
+    for described in chain.from_iterable(map(_maps_in, params)):
+        steps = (described.element_bytes, *described.strides)
+        reach = max(n * step for n, step in zip(described.sizes, steps, strict=True))
+        size = prod(described.sizes) * described.element_bytes
+        known = found.get(described.address)
+        if known is None or known.size < size:
+            found[described.address] = Extent(described.address, reach, size)
     return tuple(found[address] for address in sorted(found))
+
+
+def _maps_in(raw: bytes) -> Iterator[TensorMap]:
+    """Tensor maps in a parameter, which may be a structure, as those of CUTLASS in C++ are.
+
+    What a structure has besides is none: a map has an address, and nothing in what it does not use.
+    """
+    for at in range(0, len(raw) - MAP_BYTES + 1, MAP_ALIGNMENT):
+        part = bytes(raw[at : at + MAP_BYTES])
+        with suppress(ValueError):
+            described = TensorMap.decode(part)
+            alone = len(raw) == MAP_BYTES
+            if alone or (described.address and described.encode()[FLAGS_END:] == part[FLAGS_END:]):
+                yield described
 
 
 def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:

@@ -9,8 +9,8 @@ import pytest
 from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.timing.model.happenings import happening_of
 from sm100sim.timing.predict import predict_launch
-from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-from sm100sim.timing.predict.memory import MOVES, Traffic
+from sm100sim.timing.predict.gpu import asked_of_l2, time_launch, time_marked
+from sm100sim.timing.predict.memory import MOVES, NO_TRAFFIC, Traffic
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
 from sm100sim.timing.sass.trace import tensors_of
 from testing.clocked import (
@@ -177,7 +177,7 @@ def test_what_the_l1_answers_is_neither_fresh_nor_asked_of_the_l2() -> None:
     far = replace(some, traces=(replace(trace, shared_bytes=0),))
     near, all_ = (asked_of_l2(which, H200)["l2_pressure"] for which in (some, far))
     alone = replace(H200, values={**H200.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
-    cycles = [time_launch(fresh_of(which)[0], alone).cycles for which in (some, far)]
+    cycles = [time_marked(fresh_of(which)[0], alone, NO_TRAFFIC).cycles for which in (some, far)]
     asked = [pressure * time for pressure, time in zip((near, all_), cycles, strict=True)]
     assert asked[0] / asked[1] == pytest.approx((1 + 16) / (16 + 16))
 
@@ -252,3 +252,18 @@ def test_tensors_of_a_launch_are_those_of_its_maps() -> None:
     )
     params = (described.encode(), bytes(8), bytes([255]) * 128)
     assert tensors_of(params) == (Extent(1 << 20, 25600, 12800),)
+
+
+def test_maps_lie_in_structures_too() -> None:
+    """As in the one parameter of a kernel of CUTLASS in C++; zeros and other words are no map."""
+    described = TensorMap(
+        element="FLOAT16", address=1 << 20, sizes=(64, 100), strides=(256,), box=(64, 8)
+    )
+    other = replace(described, address=1 << 24, sizes=(64, 50))
+    within = bytes(64) + described.encode() + bytes(range(64)) + other.encode() + bytes(40)
+    expected = (Extent(1 << 20, 25600, 12800), Extent(1 << 24, 12800, 6400))
+    assert tensors_of((within,)) == expected
+    broken = bytearray(within)
+    broken[64 + 100] = 1
+    assert tensors_of((bytes(broken),)) == expected[1:]
+    assert tensors_of((bytes(1024), bytes([255]) * 1024)) == ()
