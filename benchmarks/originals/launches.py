@@ -88,7 +88,7 @@ def hearing(**options: Any) -> Iterator[Heard]:
         run_options(everywhere=True, **settings),
         before_launch(seen, everywhere=True),
         record(everywhere=True) as reports,
-        recording(everywhere=True) as recordings,
+        recording(everywhere=True, abreast=True) as recordings,
     ):
         yield heard
     ended = {id(recorded.request): recorded for recorded in recordings}

@@ -154,7 +154,7 @@ def _profiled(given: argparse.Namespace) -> tuple[int, list[KernelProfile]]:
     """Run the program; its exit code, and profiles of its kernels."""
     chosen = Selection.of(given)
     with (
-        recording(given.clusters, everywhere=True) as launches,
+        recording(given.clusters, everywhere=True, abreast=True) as launches,
         hearing(chosen, **run_settings(given)) as reports,
     ):
         ended = target.ran(given)

@@ -123,7 +123,7 @@ def _members(kind: type[ct.Structure]) -> Iterator[str]:
         of: Any = field[1]
         if issubclass(of, ct.Array):
             name, of = f"{name}[{of._length_}]", of._type_
-        declared = _type(of, const=True)
+        declared = _type(of, const=not name.startswith("out"))
         if groups and groups[-1][0] == declared and not declared.endswith("*"):
             groups[-1][1].append(name)
         else:

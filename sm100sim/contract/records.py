@@ -139,12 +139,14 @@ class RawRecording(ct.Structure):
 
     `clusters`: a ClusterPlan per cluster of the launch; `kept`: not 0 for instructions that are
     recorded; `first`: per instruction, and at the end, where its registers begin in `slots`, whose
-    values are recorded before it is executed. All of it stays with the caller.
+    values are recorded before it is executed. `out_taken`: by cluster, whether another one took it
+    over, which they do as where all places of the chip are taken; NULL: the first takes over all.
+    All of it stays with the caller.
     """
 
     _fields_ = [
         ("clusters", ct.POINTER(U8)), ("kept", ct.POINTER(U8)), ("first", ct.POINTER(U32)),
-        ("slots", ct.POINTER(SlotWidth)),
+        ("slots", ct.POINTER(SlotWidth)), ("out_taken", ct.POINTER(U8)),
     ]  # fmt: skip
 
 

@@ -177,10 +177,11 @@ class Crew(Prepared):
 
     def _recorded(self, wanted: Recorder) -> Results:
         machine = Machine(self)
-        machine.record(wanted.plan(self._clusters))
+        machine.record(wanted.plan(self._clusters), abreast=wanted.abreast)
         with _Threads([machine]) as threads:
             threads.run(self.request.kernel, self._clusters)
-            wanted.launches.append(Recording(self.request, self.assembled, *machine.steps()))
+            found = Recording(self.request, self.assembled, *machine.steps(), machine.taken)
+            wanted.launches.append(found)
             return machine.results()
 
     def _together(self, count: int) -> Results | None:

@@ -166,9 +166,12 @@ class Machine:
         if not self.lib.sm100_machine_share(self.handle, share.handle):
             raise MemoryError("the simulator got no host memory for a machine")
 
-    def record(self, plan: npt.NDArray[np.uint8]) -> None:
-        """Record what the warps of clusters execute: a `ClusterPlan` for each of the launch."""
-        self._recording = Arrays(self.assembled, plan)
+    def record(self, plan: npt.NDArray[np.uint8], *, abreast: bool) -> None:
+        """Record what the warps of clusters execute: a `ClusterPlan` for each of the launch.
+
+        `abreast`: who takes over clusters (`recording`).
+        """
+        self._recording = Arrays(self.assembled, plan, abreast=abreast)
         self.lib.sm100_machine_record(self.handle, ct.byref(self._recording.raw))
 
     def run(self) -> None:
@@ -185,6 +188,11 @@ class Machine:
             self._totals(), *self._counts(), self._findings(self.max_findings), self._events(),
             self._output(),
         )  # fmt: skip
+
+    @property
+    def taken(self) -> int:
+        """Clusters that others took over while it recorded."""
+        return self._recording.taken if self._recording else 0
 
     def steps(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
         """Recorded steps (RAW_STEP) and the values of registers that were kept."""

@@ -92,12 +92,14 @@ class Recording:
         assembled: its program.
         steps: RAW_STEP records in the order of execution, of all recorded clusters.
         values: of the registers that were kept, where `steps["value"]` says.
+        taken: clusters that never began, for others took them over, where that was `abreast`.
     """
 
     request: LaunchRequest
     assembled: Assembled
     steps: npt.NDArray[np.void]
     values: npt.NDArray[np.uint64]
+    taken: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,12 @@ class Recorder:
 
     Attributes:
         clusters: their indices, or None for all. others: whether the others run.
-        launches: what was recorded.
+        abreast: who takes over clusters (`recording`). launches: what was recorded.
     """
 
     clusters: frozenset[int] | None
     others: bool
+    abreast: bool = False
     launches: list[Recording] = field(default_factory=list)
 
     def plan(self, count: int) -> npt.NDArray[np.uint8]:
@@ -126,7 +129,11 @@ recorder: Ambient[Recorder | None] = Ambient("sm100sim_recorder", None)
 
 @contextmanager
 def recording(
-    clusters: Iterable[int] | None = None, *, others: bool = True, everywhere: bool = False
+    clusters: Iterable[int] | None = None,
+    *,
+    others: bool = True,
+    everywhere: bool = False,
+    abreast: bool = False,
 ) -> Iterator[Sequence[Recording]]:
     """Record the launches inside the block; yields what was recorded, one entry a launch.
 
@@ -134,6 +141,9 @@ def recording(
         clusters: indices of those to record, None for all; launches may have fewer.
         others: whether the other clusters run, without which results are incomplete.
         everywhere: those of other threads too, unless they record themselves.
+        abreast: where clusters take over others (`clusterlaunchcontrol.try_cancel`), as many do as
+            a chip holds at once, there and back in turn: who has the first of a round gets the last
+            of the next. Else clusters run one after the other, so the first takes over all.
 
     Raises:
         ValueError: an index is negative.
@@ -141,7 +151,7 @@ def recording(
     chosen = None if clusters is None else frozenset(clusters)
     if chosen and min(chosen) < 0:
         raise ValueError(f"clusters: {min(chosen)} is negative; indices begin at 0")
-    mine = Recorder(chosen, others)
+    mine = Recorder(chosen, others, abreast)
     with recorder.put(mine, everywhere):
         yield mine.launches
 
@@ -185,11 +195,14 @@ def reads_parameter(assembled: Assembled, index: int, name: str) -> bool:
 class Arrays:
     """What the engine is given of a recording; it must live as long as the machine."""
 
-    def __init__(self, assembled: Assembled, plan: npt.NDArray[np.uint8]) -> None:
-        """Args: the program; a `ClusterPlan` per cluster."""
+    def __init__(
+        self, assembled: Assembled, plan: npt.NDArray[np.uint8], *, abreast: bool = False
+    ) -> None:
+        """Args: the program; a `ClusterPlan` per cluster; who takes over others (`recording`)."""
         names = {number: name for name, number in opcode_numbers().items()}
         count = len(assembled.code)
         self._plan = plan
+        self._taken = np.zeros(len(plan), np.uint8)
         self._kept = np.zeros(count + 1, np.uint8)
         self._kept[[k for k in _leaders(assembled) if k < count]] = 1
         self._first = np.zeros(count + 1, np.uint32)
@@ -213,4 +226,10 @@ class Arrays:
             kept=self._kept.ctypes.data_as(ct.POINTER(U8)),
             first=self._first.ctypes.data_as(ct.POINTER(U32)),
             slots=self._slots,
+            out_taken=self._taken.ctypes.data_as(ct.POINTER(U8)) if abreast else None,
         )
+
+    @property
+    def taken(self) -> int:
+        """Clusters that others took over."""
+        return int(np.count_nonzero(self._taken))

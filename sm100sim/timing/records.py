@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -271,6 +272,7 @@ class LaunchTrace:
         shared_bytes: of a CTA, static, dynamic, and what the runtime keeps.
         tensors: in the order of addresses: of the tensor maps among the launch's parameters, and
             those that a caller knows besides.
+        taken: clusters of the grid that never began, for others took them over.
     """
 
     grid: tuple[int, int, int]
@@ -279,3 +281,9 @@ class LaunchTrace:
     shared_bytes: int
     traces: tuple[ClusterTrace, ...]
     tensors: tuple[Extent, ...] = ()
+    taken: int = 0
+
+    @property
+    def begun(self) -> int:
+        """Clusters of the grid that begin."""
+        return prod(self.grid) // prod(self.cluster) - self.taken

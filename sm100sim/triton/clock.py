@@ -40,7 +40,7 @@ class Clock:
         all clusters fill the chip. What cannot be replayed takes for ever, so the autotuner ranks
         it last; a warning says why.
         """
-        with recording((0,)) as launches:
+        with recording((0,), abreast=True) as launches:
             call()
         spent = sum(map(_predicted_ms, launches))
         return spent if quantiles is None else [spent] * len(quantiles)

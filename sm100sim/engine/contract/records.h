@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "c60fb84f9e378fba"
+#define CONTRACT_DIGEST "e871ea00bf242cf3"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -135,16 +135,19 @@ _Static_assert(sizeof(RawEvent) == 56 && offsetof(RawEvent, kind) == 0 && offset
  *
  * `clusters`: a ClusterPlan per cluster of the launch; `kept`: not 0 for instructions that are
  * recorded; `first`: per instruction, and at the end, where its registers begin in `slots`, whose
- * values are recorded before it is executed. All of it stays with the caller. */
+ * values are recorded before it is executed. `out_taken`: by cluster, whether another one took it
+ * over, which they do as where all places of the chip are taken; NULL: the first takes over all.
+ * All of it stays with the caller. */
 typedef struct {
   const u8 *clusters;
   const u8 *kept;
   const u32 *first;
   const SlotWidth *slots;
+  u8 *out_taken;
 } RawRecording;
-_Static_assert(sizeof(RawRecording) == 32 && offsetof(RawRecording, clusters) == 0 &&
-    offsetof(RawRecording, kept) == 8 && offsetof(RawRecording, first) == 16 && offsetof(RawRecording, slots) == 24,
-    "RawRecording");
+_Static_assert(sizeof(RawRecording) == 40 && offsetof(RawRecording, clusters) == 0 &&
+    offsetof(RawRecording, kept) == 8 && offsetof(RawRecording, first) == 16 && offsetof(RawRecording, slots) == 24 &&
+    offsetof(RawRecording, out_taken) == 32, "RawRecording");
 
 /* An execution of an instruction by lanes of a warp that share a program counter.
  *

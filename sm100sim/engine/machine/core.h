@@ -19,6 +19,7 @@ void async_free(Cluster *cl);
 const OpDef *opcode_def(u32 op);            /* opcodes.c */
 u64 rng_next(Cluster *cl);                  /* splitmix64: the same seed repeats a run exactly */
 bool claim_cluster(Machine *m, u64 *index); /* next cluster of the grid that has not started */
+bool take_over(Machine *m, Cluster *cl, u64 *index);
 u64 clusters_of(const Options *o);
 void cluster_id(const Options *o, u64 index, u32 id[3]);
 void report_livelock(Machine *m, Cluster *cl, u64 idle);

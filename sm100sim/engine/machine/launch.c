@@ -10,11 +10,15 @@
 #define MAX_SM_CTAS 8u /* 32 exist; each costs host memory */
 #define MAX_PAUSE 64u
 
+static bool gone(const RawRecording *r, u64 index) {
+  return r->clusters[index] == CLUSTER_LEFT_OUT || (r->out_taken && r->out_taken[index]);
+}
+
 bool claim_cluster(Machine *m, u64 *index) {
   if (m->share)
     return share_claim(m, index);
-  const u8 *plan = m->recording ? m->recording->clusters : NULL;
-  while (plan && m->clusters_done < m->clusters_total && plan[m->clusters_done] == CLUSTER_LEFT_OUT)
+  const RawRecording *r = m->recording;
+  while (r && m->clusters_done < m->clusters_total && gone(r, m->clusters_done))
     m->clusters_done++;
   if (m->clusters_done >= m->clusters_total)
     return false;
@@ -55,6 +59,29 @@ static u32 resident(const Machine *m) {
   u32 ctas = smaller(smaller(SM_THREADS / threads, (SMEM_MAX + SMEM_RESERVED) / shared), MAX_SM_CTAS);
   u32 n = SM_COUNT * (ctas ? ctas : 1) / (o->cluster[0] * o->cluster[1] * o->cluster[2]);
   return n ? n : 1;
+}
+
+/* The cluster that another one takes over.  Clusters run one after the other here, so the first would take over all.
+ * Where that is not to be, all places of the chip are taken to be at work, and who has taken the first of a round, the
+ * longest in most orders, takes the last of the next. */
+bool take_over(Machine *m, Cluster *cl, u64 *index) {
+  const RawRecording *r = m->recording;
+  if (!r || !r->out_taken)
+    return claim_cluster(m, index);
+  u64 places = resident(m), place = cl->index % places;
+  if (cl->index / places & 1)
+    place = places - 1 - place;
+  for (;;) {
+    u64 round = cl->index / places + ++cl->taken;
+    u64 next = round * places + (round & 1 ? places - 1 - place : place);
+    if (next >= m->clusters_total)
+      return false;
+    if (next < m->clusters_done || gone(r, next))
+      continue;
+    r->out_taken[next] = true;
+    *index = next;
+    return true;
+  }
 }
 
 /* Clusters that have started and not ended, the oldest first. */

@@ -193,6 +193,7 @@ struct Cluster {
   u64 progress;         /* bumped by note_progress(): stores, arrivals, landings, exits */
   u64 horizon;          /* of mode "timed": the modelled time up to which everything has happened */
   u64 index, rng, idle; /* idle: warp instructions since the last progress of its last turn */
+  u64 taken;            /* rounds of the chip in which it has asked for another cluster (take_over) */
   bool polled;          /* since then somebody asked for what others may change, and it had not changed */
   Check *check;
 };

@@ -145,7 +145,7 @@ static Step op_try_cancel(Ctx *c, const Ins *i) {
     q->dst = smem_offset(owner, p);
     q->mbar = window_offset(bar);
     q->ranks = f->everywhere ? (1u << c->cl->n_ctas) - 1 : 1u << c->cta->rank;
-    if (claim_cluster(c->m, &index)) {
+    if (take_over(c->m, c->cl, &index)) {
       u32 id[3];
       cluster_id(&c->m->opt, index, id);
       const u32 *shape = c->m->opt.cluster;

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import Final
 
 import numpy as np
 
 from ...crew.recording import Recording
-from ..chips import Chip, load_chip
+from ..chips import Chip, Draw, load_chip
 from ..records import LaunchTrace
 from ..sass.lines import compiled, of_cubin
 from ..sass.trace import traced
-from .gpu import LaunchTime, asked_of_l2, time_launch
+from .gpu import LaunchTime, asked_of_l2, places_of, time_launch
+from .memory import of_launch
 
 DRAWS: Final = 24
 BAND: Final = (5, 50, 95)
@@ -92,9 +92,33 @@ def chip_for(launch: LaunchTrace, chip: str, draws: int) -> Chip:
     return described
 
 
+def marked(launch: LaunchTrace, draw: Draw) -> LaunchTrace:
+    """Return a launch, or a part of one, whose copies and loads say how many share them."""
+    whole = _in_turn(launch)
+    found, _ = of_launch(whole, draw, places_of(whole, draw), cold=False)
+    pairs = zip(found.traces, launch.traces, strict=True)
+    traces = tuple(replace(trace, clusters=own.clusters) for trace, own in pairs)
+    return replace(launch, traces=traces)
+
+
+def _in_turn(launch: LaunchTrace) -> LaunchTrace:
+    """A launch that its traces stand for in turn, where not all of its clusters are there."""
+    if sum(len(trace.clusters) for trace in launch.traces) == launch.begun:
+        return launch
+    count = len(launch.traces)
+    traces = (
+        replace(trace, clusters=tuple(range(k, launch.begun, count)))
+        for k, trace in enumerate(launch.traces)
+    )
+    return replace(launch, traces=tuple(traces))
+
+
 def asked_by(launch: LaunchTrace, chip: Chip, *, cold: bool = False) -> dict[str, float]:
-    """Return what draws of a chip lack: how much a launch asks of the L2 and of memory."""
-    draw = asked_of_l2(launch, chip.draw(), cold=cold)
+    """Return what draws of a chip lack: how much a launch asks of the L2 and of memory.
+
+    Of a part of a launch the other clusters are taken to be like those that are there.
+    """
+    draw = asked_of_l2(_in_turn(launch), chip.draw(), cold=cold)
     return {name: value for name, value in draw.values.items() if name not in chip.parameters}
 
 
@@ -161,8 +185,10 @@ def predict_recording(
     else:
         kernel = of_cubin(cubin, request.ptx, arch, request.kernel, ptxas=ptxas)
     launch = traced(kernel, recorded)
-    clusters = prod(launch.grid) // prod(launch.cluster)
     found = sum(len(trace.clusters) for trace in launch.traces)
-    if found != clusters:
-        raise ValueError(f"recorded: {found} of {clusters} clusters; record all of them")
+    if found != launch.begun:
+        raise ValueError(
+            f"recorded: {found} of {launch.begun} clusters; record all of them, and those that "
+            "take over others abreast"
+        )
     return predict_launch(launch, chip, draws=draws, seed=seed)

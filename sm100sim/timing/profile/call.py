@@ -63,7 +63,7 @@ def profile(
         ValueError, NotImplementedError: as `profile_launch`; also if a launch has none of
             `clusters`, if its PTX is for another chip, or ptxas refuses it.
     """
-    with recording(clusters) as launches:
+    with recording(clusters, abreast=True) as launches:
         call()
     return [
         profile_recording(

@@ -10,9 +10,8 @@ from typing import Final
 from ..chips import Draw
 from ..model import Residents, run_cluster
 from ..predict import Band, Prediction, predict_launch
-from ..predict.gpu import places_of, resident_ctas
-from ..predict.launches import asked_by, chip_for
-from ..predict.memory import of_launch
+from ..predict.gpu import resident_ctas
+from ..predict.launches import asked_by, chip_for, marked
 from ..records import LaunchTrace
 from .detail import Detail, detailed
 from .handovers import Handover, Step, handovers, steps_of
@@ -39,6 +38,7 @@ class KernelProfile:
         cycles: of the cluster with the chip's values themselves.
         draws: of the cluster in each draw.
         copies: clusters that share the SMs. waves: how often the chip is filled.
+        taken: clusters that never begin, for those that run take them over.
         occupancy: how full an SM is.
         uses: achieved over peak of each resource, the fullest first.
         arithmetic: that of the tensor cores' multiplications.
@@ -64,6 +64,7 @@ class KernelProfile:
     draws: tuple[float, ...]
     copies: int
     waves: int
+    taken: int
     occupancy: Occupancy
     uses: tuple[Use, ...]
     arithmetic: float
@@ -133,14 +134,10 @@ def profile_launch(
     described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
     typical = described.draw()
     copies, waves = _places(launch, typical)
-    traced = sum(len(trace.clusters) for trace in launch.traces)
-    whole = traced == prod(launch.grid) // prod(launch.cluster)
+    whole = sum(len(trace.clusters) for trace in launch.traces) == launch.begun
     predicted = predict_launch(launch, chip, draws=draws, seed=seed) if whole else None
-    asked: dict[str, float] = {}
-    if whole:  # else it is not known who shares rows, nor how much all ask for
-        asked = asked_by(launch, described)
-        typical = typical.having(asked)
-        launch, _ = of_launch(launch, typical, places_of(launch, typical), cold=False)
+    asked, launch = asked_by(launch, described), marked(launch, typical)
+    typical = typical.having(asked)
     detail = max(
         (detailed(trace, typical, copies=copies, ptx=ptx) for trace in launch.traces),
         key=lambda found: found.cycles,
@@ -160,7 +157,7 @@ def profile_launch(
         kernel.name, chip, kernel.compiler, launch.grid, launch.block, launch.cluster,
         clock_mhz=typical["clock_mhz"],
         cycles=detail.cycles,
-        draws=drawn, copies=copies, waves=waves, launch=predicted,
+        draws=drawn, copies=copies, waves=waves, taken=launch.taken, launch=predicted,
         occupancy=occupancy(launch, typical),
         uses=uses, arithmetic=tensor_arithmetic(detail),
         roles=found_roles,
@@ -177,10 +174,9 @@ def profile_launch(
 
 def _places(launch: LaunchTrace, draw: Draw) -> tuple[int, int]:
     """Clusters that share their SMs, and how often the launch fills the chip."""
-    clusters = prod(launch.grid) // prod(launch.cluster)
     groups = int(draw["sms"]) // prod(launch.cluster)
-    copies = min(resident_ctas(launch, draw), ceil(clusters / groups))
-    return copies, ceil(clusters / (groups * copies))
+    copies = min(resident_ctas(launch, draw), ceil(launch.begun / groups))
+    return copies, ceil(launch.begun / (groups * copies))
 
 
 def by_size(profiles: Sequence[KernelProfile]) -> list[KernelProfile]:

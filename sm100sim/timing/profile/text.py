@@ -77,6 +77,8 @@ def _head(found: KernelProfile) -> list[str]:
     )  # fmt: skip
     several = f", {found.copies} on each SM at once" if found.copies > 1 else ""
     waves = "once" if found.waves == 1 else f"{found.waves} times"
+    if found.taken:
+        waves += f", and its clusters take over {found.taken:,} others"
     launch = []
     error = with_error(found.cycles, band, found.chip, multiplies=found.multiplies)
     if found.launch is not None:

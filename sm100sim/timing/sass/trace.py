@@ -216,6 +216,7 @@ class Matcher:
                 for group in same.values()
             ),
             tensors=tensors_of(request.params),
+            taken=self._recording.taken,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sm100sim.contract.codes import NONE32, SM_COUNT
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.engine.binding import opcode_numbers
 from testing.harness import SMEM, run_ptx
@@ -81,3 +82,62 @@ def test_nothing_is_recorded_outside_of_the_block() -> None:
     assert not launches
     with pytest.raises(ValueError, match="clusters"), recording([-1]):
         pass
+
+
+TAKES_OVER = """
+mov.u32 %r1, dyn; mov.u32 %r10, %ctaid.x; mov.u32 %r15, %ctaid.x; mov.u32 %r11, 0;
+mbarrier.init.shared.b64 [%r1], 1;
+NEXT: mad.wide.u32 %rd1, %r10, 4, %p0; st.global.u32 [%rd1], %r15;
+mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r1], 16;
+clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1+16], [%r1];
+WAIT: mbarrier.try_wait.parity.shared.b64 %q0, [%r1], %r11; @!%q0 bra WAIT;
+xor.b32 %r11, %r11, 1; ld.shared.b128 %x0, [%r1+16];
+clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %q1, %x0; @!%q1 bra DONE;
+clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r10, %x0; bra NEXT; DONE:"""
+"""Each CTA writes its number for the work of its own and of those that it takes over."""
+PLACES = SM_COUNT
+"""CTAs of so much shared memory that run at once."""
+
+
+def taken_over(
+    ctas: int, clusters: list[int] | None, **options: bool
+) -> tuple[list[int], Recording]:
+    """Who did the work of each CTA, and what was recorded."""
+    out = np.full(ctas, NONE32, np.uint32)
+    with recording(clusters, **options) as launches:
+        run_ptx(
+            TAKES_OVER, out, block=1, grid=(ctas, 1, 1), shared=SMEM, smem=200_000,
+            regs=".reg .b128 %x<2>;",
+        )  # fmt: skip
+    return out.tolist(), launches[0]
+
+
+def test_clusters_take_over_others_as_where_the_chip_is_full() -> None:
+    """Two rounds and a part of the third: there, back, and there again."""
+    count = 2 * PLACES + 40
+    done_by, recorded = taken_over(count, [0], abreast=True)
+    there = list(range(PLACES))
+    assert done_by == [*there, *there[::-1], *there[:40]]
+    assert recorded.taken == count - PLACES
+    assert set(recorded.steps["cluster"]) == {0}
+    assert len(steps_of(recorded, "TRY_CANCEL")) == 3
+
+
+def test_a_part_of_a_round_goes_to_those_with_least() -> None:
+    done_by, recorded = taken_over(PLACES + 8, None, abreast=True)
+    assert done_by[PLACES:] == list(range(PLACES))[:-9:-1]
+    assert recorded.taken == 8
+    assert len(set(recorded.steps["cluster"])) == PLACES
+
+
+def test_the_first_cluster_takes_over_all_where_they_run_one_after_the_other() -> None:
+    done_by, recorded = taken_over(PLACES + 8, [0])
+    assert done_by == [0] * (PLACES + 8)
+    assert recorded.taken == 0
+
+
+def test_what_is_left_out_is_taken_over_by_nobody() -> None:
+    done_by, recorded = taken_over(2 * PLACES, [3, 2 * PLACES - 4], others=False, abreast=True)
+    assert [k for k, of in enumerate(done_by) if of == 3] == [3, 2 * PLACES - 4]
+    assert done_by.count(NONE32) == 2 * PLACES - 2
+    assert recorded.taken == 1
