@@ -27,7 +27,7 @@ from benchmarks.timing.side_by_side.records import load, write
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.predict.gpu import time_launch
-from sm100sim.timing.predict.launches import asked_by
+from sm100sim.timing.predict.whole import asked_by
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
 
@@ -155,7 +155,7 @@ def predicted(recorded_: Recording) -> tuple[list[float], dict[str, list[float]]
     every = tuple(range(prod(launch.grid) // prod(launch.cluster)))
     launch = replace(launch, traces=(replace(launch.traces[0], clusters=every),))
     chip, moved = load_chip(CHIP), 3 * 2 * SIZE**2
-    asked = asked_by(launch, chip)
+    asked = asked_by(launch, chip, cold=False)
 
     def cycles(draw: Draw) -> float:
         return time_launch(launch, draw, hbm_bytes=moved).cycles
@@ -166,8 +166,10 @@ def predicted(recorded_: Recording) -> tuple[list[float], dict[str, list[float]]
         of = chip.parameters[name]
         changed = [replace(chip, parameters={**chip.parameters, name: replace(of, value=at)})
                    for at in (of.low, of.high)]  # fmt: skip
-        ends[name] = [cycles(own.having({name: c.parameters[name].value, **asked_by(launch, c)}))
-                      for c in changed]  # fmt: skip
+        ends[name] = [
+            cycles(own.having({name: c.parameters[name].value, **asked_by(launch, c, cold=False)}))
+            for c in changed
+        ]
     return draws, ends, kernel.compiler
 
 

@@ -24,7 +24,7 @@ from ..report import Report
 from ..run import before_launch
 from . import target
 from .options import USAGE, Selection, hearing, natural, run_settings
-from .shown import CLEAN, FINDINGS, UNPROVEN, write_own
+from .shown import CLEAN, FINDINGS, UNPROVEN, refuses_format, write_own
 
 SLOWER, ALLOWANCE = 10, 100_000
 """A changed launch may take so many times the instructions of the slowest one, and these more."""
@@ -92,6 +92,8 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 
 def mutate(given: argparse.Namespace) -> int:
     """Plant the faults one by one; returns the exit code: 0 when each is noticed, 1 when not."""
+    if refuses_format(given):
+        return USAGE
     seen: dict[tuple[str, str], None] = {}
 
     def look(request: LaunchRequest, options: RunOptions) -> tuple[LaunchRequest, RunOptions]:

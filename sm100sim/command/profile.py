@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from copy import copy
 from fnmatch import fnmatchcase
+from math import prod
 from pathlib import Path
 
 from ..crew.recording import Recording, recording
@@ -17,20 +18,23 @@ from ..timing.chips import chip_names
 from ..timing.profile import KernelProfile, compare, profile_text
 from ..timing.profile.call import kinds, profile_recording
 from ..timing.profile.document import comparison_document, profile_document
-from ..timing.profile.kernel_profile import DRAWS, by_size
+from ..timing.profile.kernel_profile import by_size
+from ..timing.profile.options import DRAWS
 from ..timing.profile.text import PREDICTED, comparison_text
 from ..timing.profile.views import SUFFIXES, write_timeline
 from . import target
 from .options import USAGE, Selection, hearing, natural, run_settings
-from .shown import CLEAN, UNPROVEN, VERDICTS, verdict, write_own
+from .shown import CLEAN, UNPROVEN, VERDICTS, refuses_format, verdict, write_own
 
 _ROLE = re.compile(r"([^=]+)=(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
 OPTIONS = frozenset(
     f"--{name}"
-    for name in ("chip", "clusters", "compare", "draws", "output", "ptxas", "role", "timeline",
-                 "top")
+    for name in ("chip", "clusters", "compare", "draws", "l2", "output", "ptxas", "role",
+                 "timeline", "top")
 )  # fmt: skip
 """What a program is seldom given; `profile` knows more options."""
+L2 = {"warm": False, "cold": True}
+"""What the L2 has of what a launch reads -> whether the launch begins cold."""
 REFUSALS = (ValueError, RuntimeError, FileNotFoundError, NotImplementedError)
 """What says why a kernel has no profile; `Unmatched` and `StuckError` are among them."""
 
@@ -54,6 +58,11 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clusters", type=_clusters, default=(0,), metavar="N,N",
         help="clusters of a launch to look at, or all; the slowest is shown (0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--l2", choices=L2, default=None, metavar="|".join(L2),
+        help="what it holds of what launches read when they begin: all (warm) or nothing (cold); "
+        "by default all where it has room for it",
     )  # fmt: skip
     parser.add_argument(
         "--role", type=_role, action="append", default=[], metavar="NAME=WARPS",
@@ -112,6 +121,8 @@ def _timeline(path: str) -> Path:
 def profile(given: argparse.Namespace) -> int:
     """Run the program and say where its time goes; returns the exit code."""
     _say_what_is_behind(given)
+    if refuses_format(given):
+        return USAGE
     code, found = _profiled(given)
     first: list[KernelProfile] = []
     if given.compare is not None:
@@ -143,6 +154,15 @@ def _say_what_is_behind(given: argparse.Namespace) -> None:
         )
 
 
+def _say_what_is_beyond(given: argparse.Namespace, launch: Recording) -> None:
+    """Say which clusters a launch does not have, where it has others that were asked for."""
+    count = prod(launch.request.grid) // prod(launch.request.cluster)
+    beyond = [str(index) for index in given.clusters or () if index >= count]
+    if beyond and len(beyond) < len(given.clusters):
+        said = f"--clusters {','.join(beyond)}: {launch.request.kernel} has 0 to {count - 1}"
+        print(f"sm100sim: {said}", file=sys.stderr)
+
+
 def _other(given: argparse.Namespace) -> argparse.Namespace:
     """The same command line for the program that is compared."""
     other = copy(given)
@@ -169,6 +189,11 @@ def _profiled(given: argparse.Namespace) -> tuple[int, list[KernelProfile]]:
         how = f", which ended with exit code {ended}" if ended != CLEAN else ""
         said = f"nothing to profile in {given.target}{how}; kernels that it launched: {names}"
         print(f"sm100sim: {said}", file=sys.stderr)
+    elif ended != CLEAN:
+        count = len(selected)
+        launches_of = "its launch" if count == 1 else f"its {count} launches"
+        said = f"ended with exit code {ended}; what follows is of {launches_of} before that"
+        print(f"sm100sim: {given.target} {said}", file=sys.stderr)
     found, all_well = _profiles(selected, kept, given)
     return code or (CLEAN if all_well else UNPROVEN), found
 
@@ -183,10 +208,11 @@ def _profiles(
         kernel = alike[0].request.kernel
         if kernel in stopped:
             continue
+        _say_what_is_beyond(given, alike[0])
         try:
             one = profile_recording(
                 alike[0], given.chip, ptxas=given.ptxas, roles=dict(given.role),
-                draws=given.draws, most=given.top,
+                draws=given.draws, most=given.top, cold=L2[given.l2] if given.l2 else None,
             )  # fmt: skip
             found.append(one.repeated(len(alike)))
         except REFUSALS as error:

@@ -22,6 +22,8 @@ _ARRAY = re.compile(r"(f16|f32|f64|[us](?:8|16|32|64))\[(\d+)\](?:=(.+))?\Z")
 _KINDS = {"f": "f", "u": "u", "s": "i"}
 _SMALL = 100
 """Random whole numbers are below it."""
+ALIGNMENT = 256
+"""Of addresses that `cudaMalloc` returns, at least (CUDA C++ Programming Guide)."""
 
 
 def extents(text: str) -> tuple[int, ...]:
@@ -62,7 +64,7 @@ def launched(given: argparse.Namespace) -> int:
     """Launch the kernel and print what the arrays hold; returns an exit code, 0 when it ran."""
     rng = np.random.default_rng(given.seed)
     try:
-        args = [_array(a, rng) if isinstance(a, tuple) else a for a in given.ptx_args]
+        args = [_placed(_array(a, rng)) if isinstance(a, tuple) else a for a in given.ptx_args]
         before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in args]
         launch(
             Path(given.target).read_text(), replace(current_options(), raise_on_fault=False),
@@ -86,6 +88,18 @@ def _array(spec: tuple[str, str, str | None], rng: np.random.Generator) -> np.nd
     if kind.kind == "f":
         return rng.standard_normal(int(count)).astype(kind)
     return rng.integers(0, _SMALL, int(count)).astype(kind)
+
+
+def _placed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array at such an address as `cudaMalloc` gives: each run touches as many lines.
+
+    It is no view of a longer array, whose other bytes a kernel could touch, too.
+    """
+    raw = bytearray(array.nbytes + ALIGNMENT)
+    start = -np.frombuffer(raw, np.uint8).ctypes.data % ALIGNMENT
+    placed = np.frombuffer(raw, array.dtype, array.size, start)
+    placed[:] = array
+    return placed
 
 
 def _described(array: np.ndarray[Any, Any], old: bytes) -> str:

@@ -84,15 +84,31 @@ def write(results: Results, given: argparse.Namespace) -> bool:
     return _put(lambda: rendered(results, given.format or format_of(given.output)), given)
 
 
+def refuses_format(given: argparse.Namespace) -> bool:
+    """Say why what is no list of reports cannot be written as asked; whether that is so.
+
+    A program may run for long; so this is asked before it does.
+    """
+    try:
+        kind = _kind(given)
+        if kind not in OWN_FORMATS:
+            known = " or ".join(OWN_FORMATS)
+            raise ValueError(f"format: {given.action} writes {known}, not {kind}")
+    except ValueError as error:
+        print(f"sm100sim: {error}", file=sys.stderr)
+        return True
+    return False
+
+
+def _kind(given: argparse.Namespace) -> str:
+    return given.format or (format_of(given.output) if given.output else "text")
+
+
 def write_own(text: str, document: dict[str, Any], given: argparse.Namespace) -> bool:
     """Write what is no list of reports, as text or JSON; whether that went well."""
 
     def made() -> str:
-        kind = given.format or (format_of(given.output) if given.output else "text")
-        if kind not in OWN_FORMATS:
-            known = " or ".join(OWN_FORMATS)
-            raise ValueError(f"format: {given.action} writes {known}, not {kind}")
-        return text if kind == "text" else json.dumps(document, indent=1) + "\n"
+        return text if _kind(given) == "text" else json.dumps(document, indent=1) + "\n"
 
     return _put(made, given)
 

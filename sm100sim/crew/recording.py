@@ -147,13 +147,28 @@ def recording(
 
     Raises:
         ValueError: an index is negative.
+        TypeError: the clusters are no sequence of whole numbers.
     """
-    chosen = None if clusters is None else frozenset(clusters)
+    chosen = _chosen(clusters)
     if chosen and min(chosen) < 0:
         raise ValueError(f"clusters: {min(chosen)} is negative; indices begin at 0")
     mine = Recorder(chosen, others, abreast)
     with recorder.put(mine, everywhere):
         yield mine.launches
+
+
+def _chosen(clusters: object) -> frozenset[int] | None:
+    if clusters is None:
+        return None
+    if isinstance(clusters, str):
+        raise TypeError(f"clusters: {clusters!r} is no sequence; None takes all")
+    if not isinstance(clusters, Iterable):
+        raise TypeError(f"clusters: {clusters!r} is no sequence; give e.g. range(4)")
+    chosen = tuple(clusters)
+    for index in chosen:
+        if isinstance(index, bool) or not isinstance(index, int | np.integer):
+            raise TypeError(f"clusters: {index!r} is no whole number; give e.g. range(4)")
+    return frozenset(int(index) for index in chosen)
 
 
 def _leaders(assembled: Assembled) -> set[int]:

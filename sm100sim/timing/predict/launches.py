@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from ...crew.recording import Recording
-from ..chips import Chip, Draw, load_chip
+from ..chips import Chip, chip_names, load_chip
+from ..chips.targets import refuse_other
 from ..records import LaunchTrace
 from ..sass.lines import compiled, of_cubin
 from ..sass.trace import traced
-from .gpu import LaunchTime, asked_of_l2, places_of, time_launch
-from .memory import of_launch
+from .gpu import LaunchTime, time_launch
+from .whole import asked_by, begins_cold, is_whole
 
 DRAWS: Final = 24
 BAND: Final = (5, 50, 95)
@@ -44,6 +45,7 @@ class Prediction:
         cycles: of each draw, in the order of draws. typical: with the chip's values themselves.
         clock_mhz: at which `microseconds` counts.
         longest: cycles of the longest cluster, of each draw.
+        seed: of the draws. cold: whether nothing was in the L2 when it began.
     """
 
     kernel: str
@@ -53,6 +55,8 @@ class Prediction:
     typical: LaunchTime
     clock_mhz: float
     longest: tuple[float, ...] = ()
+    seed: int = 0
+    cold: bool = False
 
     @property
     def band(self) -> Band:
@@ -68,14 +72,39 @@ class Prediction:
         """Return the band of this launch's cycles over another's, draw by draw.
 
         Raises:
-            ValueError: the two are of different chips, or have different numbers of draws.
+            ValueError: the two are of different chips, numbers of draws or seeds.
         """
-        if (self.chip, len(self.cycles)) != (other.chip, len(other.cycles)):
-            raise ValueError(
-                f"other: {len(other.cycles)} draws of {other.chip}; a comparison needs the "
-                f"{len(self.cycles)} of {self.chip}"
-            )
+        same_draws(
+            (self.chip, len(self.cycles), self.seed),
+            "other",
+            (other.chip, len(other.cycles), other.seed),
+        )
         return Band.of([a / b for a, b in zip(self.cycles, other.cycles, strict=True)])
+
+
+def whole_number(name: str, value: object, near: int) -> None:
+    """Refuse what is no whole number.
+
+    Raises:
+        TypeError: names the argument, the value and a supported choice.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name}: {value!r} is no whole number; nearest supported choice: {near}")
+
+
+def same_draws(first: tuple[str, int, int], name: str, second: tuple[str, int, int]) -> None:
+    """Refuse to compare what is of other draws: the chip, how many, and their seed.
+
+    `name`: of the argument that has the second.
+
+    Raises:
+        ValueError: they differ; names both.
+    """
+    if first != second:
+        one, other = (
+            f"{count} draws of {chip} with seed {seed}" for chip, count, seed in (first, second)
+        )
+        raise ValueError(f"{name}: {other}; a comparison needs the {one}")
 
 
 def chip_for(launch: LaunchTrace, chip: str, draws: int) -> Chip:
@@ -83,43 +112,19 @@ def chip_for(launch: LaunchTrace, chip: str, draws: int) -> Chip:
 
     Raises:
         ValueError: no such chip, no draws, or the code is of another architecture.
+        TypeError: draws are no whole number.
     """
+    whole_number("draws", draws, DRAWS)
     if draws < 1:
-        raise ValueError(f"draws: {draws}; at least one is needed")
+        raise ValueError(f"draws: {draws}; nearest supported choice: 1")
     described, arch = load_chip(chip), launch.traces[0].kernel.arch
     if arch.rstrip("af") != described.arch.rstrip("af"):
-        raise ValueError(f"chip: {chip} is {described.arch}, and the code is of {arch}")
+        same = [n for n in chip_names() if load_chip(n).arch.rstrip("af") == arch.rstrip("af")]
+        raise ValueError(
+            f"chip: {chip} is {described.arch}, and the code is of {arch}; nearest supported "
+            f"choice: {' or '.join(same) or 'none'}"
+        )
     return described
-
-
-def marked(launch: LaunchTrace, draw: Draw) -> LaunchTrace:
-    """Return a launch, or a part of one, whose copies and loads say how many share them."""
-    whole = _in_turn(launch)
-    found, _ = of_launch(whole, draw, places_of(whole, draw), cold=False)
-    pairs = zip(found.traces, launch.traces, strict=True)
-    traces = tuple(replace(trace, clusters=own.clusters) for trace, own in pairs)
-    return replace(launch, traces=traces)
-
-
-def _in_turn(launch: LaunchTrace) -> LaunchTrace:
-    """A launch that its traces stand for in turn, where not all of its clusters are there."""
-    if sum(len(trace.clusters) for trace in launch.traces) == launch.begun:
-        return launch
-    count = len(launch.traces)
-    traces = (
-        replace(trace, clusters=tuple(range(k, launch.begun, count)))
-        for k, trace in enumerate(launch.traces)
-    )
-    return replace(launch, traces=tuple(traces))
-
-
-def asked_by(launch: LaunchTrace, chip: Chip, *, cold: bool = False) -> dict[str, float]:
-    """Return what draws of a chip lack: how much a launch asks of the L2 and of memory.
-
-    Of a part of a launch the other clusters are taken to be like those that are there.
-    """
-    draw = asked_of_l2(_in_turn(launch), chip.draw(), cold=cold)
-    return {name: value for name, value in draw.values.items() if name not in chip.parameters}
 
 
 def predict_launch(
@@ -129,7 +134,7 @@ def predict_launch(
     draws: int = DRAWS,
     seed: int = 0,
     hbm_bytes: int = 0,
-    cold: bool = False,
+    cold: bool | None = None,
 ) -> Prediction:
     """Predict what a launch takes.
 
@@ -139,12 +144,15 @@ def predict_launch(
         draws: how often what is only known as a range is drawn.
         seed: of the draws; the same seed gives any kernel the same draws.
         hbm_bytes: bytes that have to come from memory besides.
-        cold: nothing is in the L2 when the launch begins.
+        cold: nothing is in the L2 when the launch begins; else all that it reads is. When not
+            given, it begins cold if it reads more than the L2 holds.
 
     Raises:
         ValueError: no such chip, no draws, or the code is of another architecture.
+        TypeError: draws are no whole number.
     """
     described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
+    cold = begins_cold(launch, described) if cold is None else cold
     timed = partial(time_launch, launch, hbm_bytes=hbm_bytes, cold=cold)
     asked = asked_by(launch, described, cold=cold)
     typical = timed(described.draw().having(asked))
@@ -152,7 +160,7 @@ def predict_launch(
     clock_mhz = described.parameters["clock_mhz"].value
     return Prediction(
         kernel.name, chip, kernel.compiler, tuple(t.cycles for t in times), typical, clock_mhz,
-        tuple(t.longest.cycles for t in times),
+        tuple(t.longest.cycles for t in times), seed, cold,
     )  # fmt: skip
 
 
@@ -164,6 +172,7 @@ def predict_recording(
     ptxas: str | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    cold: bool | None = None,
 ) -> Prediction:
     """Predict what a recorded launch takes, all of whose clusters were recorded.
 
@@ -172,7 +181,7 @@ def predict_recording(
         chip: as of `predict_launch`.
         cubin: what is launched on a chip; the assembler must make the same code of the PTX.
         ptxas: path of the assembler, the package's when not given.
-        draws, seed: as of `predict_launch`.
+        draws, seed, cold: as of `predict_launch`.
 
     Raises:
         FileNotFoundError: there is no ptxas or nvdisasm; names the package.
@@ -180,15 +189,16 @@ def predict_recording(
         Unmatched: no way through the machine code agrees with what a warp did.
     """
     request, arch = recorded.request, load_chip(chip).arch
+    refuse_other(request.ptx, chip)
     if cubin is None:
         kernel = compiled(request.ptx, arch, request.kernel, ptxas=ptxas)
     else:
         kernel = of_cubin(cubin, request.ptx, arch, request.kernel, ptxas=ptxas)
     launch = traced(kernel, recorded)
-    found = sum(len(trace.clusters) for trace in launch.traces)
-    if found != launch.begun:
+    if not is_whole(launch):
+        found = sum(len(trace.clusters) for trace in launch.traces)
         raise ValueError(
             f"recorded: {found} of {launch.begun} clusters; record all of them, and those that "
             "take over others abreast"
         )
-    return predict_launch(launch, chip, draws=draws, seed=seed)
+    return predict_launch(launch, chip, draws=draws, seed=seed, cold=cold)

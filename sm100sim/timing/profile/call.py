@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, Final
+from typing import Final, Unpack
+
+import numpy as np
 
 from ...crew.recording import Recording, recording
-from ..chips import chip_names, load_chip
+from ...engine.binding import opcode_numbers
+from ..chips import load_chip
+from ..chips.targets import chip_of, refuse_other
 from ..records import SassKernel
 from ..sass.lines import compiled
 from ..sass.tools import assemblers
 from ..sass.trace import Matcher
 from .doubts import too_often, too_seldom
-from .kernel_profile import DRAWS, MOST, KernelProfile, profile_launch
-from .roles import Warps
+from .kernel_profile import KernelProfile, profile_launch
+from .options import Options, Settings
 
-CHIPS: Final = {"90": "h100", "100": "b200", "103": "b300"}
-"""Architecture that PTX is for -> the chip of a profile that names none."""
-OTHERWISE: Final = "b200"
+WORK: Final = (
+    "MMA", "WGMMA", "MMA_SYNC", "TMA_LOAD", "TMA_STORE", "BULK_COPY", "BULK_STORE", "CP_ASYNC",
+    "LD", "ST",
+)  # fmt: skip
+"""Operations that say how much a launch has to do; which way a branch goes may depend on data."""
 NEWER: Final = "Unsupported .version"
 """What ptxas says of PTX that is newer than itself."""
-_TARGET: Final = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.M)
 
 
 def profile(
@@ -31,28 +35,23 @@ def profile(
     chip: str = "",
     *,
     clusters: Sequence[int] | None = (0,),
-    roles: Warps | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    most: int = MOST,
     ptxas: str | None = None,
+    **options: Unpack[Options],
 ) -> list[KernelProfile]:
     """Run a call on the virtual SM100 and say where the time of its kernels goes on a chip.
 
     Profiling does not change what the kernels compute. Launches that are alike, of the same kernel
-    and grid, share one profile. The call runs as usual, except that its launches use one thread.
+    and grid with as much to do, share one profile. The call runs as usual, except that its launches
+    use one thread.
 
     Args:
         call: launches kernels, by any front end.
         chip: "h100", "h200", "b200", "gb200" or "b300"; if not given, it follows from the target of
             the PTX.
         clusters: which clusters of a launch are examined, the slowest in detail; None means all.
-        roles: name -> warps of a CTA; other warps are grouped by the code that they run.
-        draws: number of times that parameters known only as a range are drawn, for the band.
-        seed: seed of the draws.
-        most: number of hot spots of each kind.
         ptxas: path of the assembler; if not given, the package's, or Triton's for PTX that is newer
             than that.
+        options: `roles`, `draws`, `seed`, `most` and `cold`, see `profile.options.Options`.
 
     Returns:
         A profile for each kind of launch, in the order of the first ones.
@@ -62,25 +61,29 @@ def profile(
         Unmatched: no way through the machine code agrees with what a warp did.
         ValueError, NotImplementedError: as `profile_launch`; also if a launch has none of
             `clusters`, if its PTX is for another chip, or ptxas refuses it.
+        TypeError: an option is of another kind.
     """
+    Settings(**options)  # refuses before the call runs
     with recording(clusters, abreast=True) as launches:
         call()
     return [
-        profile_recording(
-            alike[0], chip, roles=roles, draws=draws, seed=seed, most=most, ptxas=ptxas
-        ).repeated(len(alike))
+        profile_recording(alike[0], chip, ptxas=ptxas, **options).repeated(len(alike))
         for alike in kinds(launches)
     ]
 
 
 def profile_recording(
-    recorded: Recording, chip: str = "", *, ptxas: str | None = None, **options: Any
+    recorded: Recording,
+    chip: str = "",
+    *,
+    ptxas: str | None = None,
+    **options: Unpack[Options],
 ) -> KernelProfile:
     """Profile one recorded launch; arguments and errors as of `profile` and `profile_launch`."""
     request = recorded.request
     ptx = request.ptx
     chip = chip or chip_of(ptx)
-    _refuse_other(ptx, chip)
+    refuse_other(ptx, chip)
     if not len(recorded.steps):
         last = prod(request.grid) // prod(request.cluster) - 1
         raise ValueError(f"clusters: the launch has none of those; it has 0 to {last}")
@@ -90,20 +93,6 @@ def profile_recording(
     found = profile_launch(launch, chip, ptx=ptx, **options)
     doubts = (*_doubts(matcher), *too_seldom(recorded, launch), *too_often(recorded, launch))
     return replace(found, doubts=doubts)
-
-
-def _refuse_other(ptx: str, chip: str) -> None:
-    """Refuse a chip that does not run the PTX: PTX runs on later chips, "sm_100a" on its own."""
-    target, arch = _TARGET.search(ptx), load_chip(chip).arch
-    if target is None:
-        return
-    number, chips = int(arch.strip("sm_af")), chip_names()
-    if int(target[1]) > number or (target[2] == "a" and int(target[1]) != number):
-        runs = [name for name in chips if load_chip(name).arch.rstrip("a") == f"sm_{target[1]}"]
-        raise ValueError(
-            f"chip: {chip} is {arch}, and the PTX is for sm_{target[1]}{target[2]}; nearest "
-            f"supported choice: {' or '.join(runs) or 'PTX for a chip among ' + ', '.join(chips)}"
-        )
 
 
 def _code(ptx: str, arch: str, kernel: str, ptxas: str | None) -> SassKernel:
@@ -129,18 +118,23 @@ def _doubts(matcher: Matcher) -> list[str]:
     return found
 
 
-def chip_of(ptx: str) -> str:
-    """Return the chip that PTX is for."""
-    target = _TARGET.search(ptx)
-    return CHIPS.get(target[1], OTHERWISE) if target else OTHERWISE
-
-
 def kinds(launches: Iterable[Recording]) -> list[list[Recording]]:
-    """Return launches by kernel and shape, in the order of the first ones."""
+    """Return launches by kernel, shape and work, in the order of the first ones.
+
+    A kernel with the same grid may have more to do: as much is what multiplies and moves as often.
+    """
     found: dict[tuple[object, ...], list[Recording]] = {}
     for launch in launches:
         request = launch.request
         key = (request.kernel, request.ptx, request.grid, request.block, request.cluster,
-               request.smem_bytes)  # fmt: skip
+               request.smem_bytes, _work(launch))  # fmt: skip
         found.setdefault(key, []).append(launch)
     return list(found.values())
+
+
+def _work(launch: Recording) -> tuple[int, ...]:
+    """How often the warps of the recorded clusters executed each operation of `WORK`."""
+    numbers = opcode_numbers()
+    executed = launch.assembled.code["op"][launch.steps["instruction"]]
+    counts = np.bincount(executed, minlength=max(numbers.values()) + 1)
+    return tuple(int(counts[numbers[name]]) for name in WORK)

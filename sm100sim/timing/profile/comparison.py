@@ -15,9 +15,11 @@ import numpy as np
 
 from ...contract import clock
 from ..predict import Band
+from ..predict.launches import same_draws
 from ..records import Pipe
 from .jobs import IDLE_JOB, main_job
 from .kernel_profile import KernelProfile
+from .options import checked_work
 from .roles import Role
 from .spots import place_of
 
@@ -130,18 +132,16 @@ def compare(
             same work, and their clusters share it evenly.
 
     Raises:
-        ValueError: other chips or numbers of draws, or work that is not positive.
+        ValueError: other chips, numbers of draws or seeds, or work that is not positive.
+        TypeError: work that is no pair of numbers.
     """
-    if (first.chip, len(first.draws)) != (second.chip, len(second.draws)):
-        raise ValueError(
-            f"second: {len(second.draws)} draws of {second.chip}; a comparison needs the "
-            f"{len(first.draws)} of {first.chip}"
-        )
-    if work is None:
-        work = (_part(first), _part(second))
-    if min(work) <= 0:
-        raise ValueError(f"work: {work}; both must be positive")
-    one, other = (_Side.of(*pair) for pair in zip((first, second), work, strict=True))
+    same_draws(
+        (first.chip, len(first.draws), first.seed),
+        "second",
+        (second.chip, len(second.draws), second.seed),
+    )
+    each = (_part(first), _part(second)) if work is None else checked_work(work)
+    one, other = (_Side.of(*pair) for pair in zip((first, second), each, strict=True))
     pairs = paired(first.roles, second.roles)
     drawn = zip(first.draws, second.draws, strict=True)
     return Comparison(

@@ -12,7 +12,7 @@ from .roles import Role
 
 PLAIN = (
     "kernel", "chip", "compiler", "grid", "block", "cluster", "clock_mhz", "cycles", "draws",
-    "copies", "waves", "taken", "launches", "limit", "doubts",
+    "seed", "cold", "copies", "waves", "taken", "launches", "limit", "doubts",
 )  # fmt: skip
 TABLES = ("uses", "roles", "steps", "handovers", "path_spots", "sass", "ptx", "source")
 

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from math import ceil, prod
-from typing import Final
+from typing import Unpack
 
 from ..chips import Draw
 from ..model import Residents, run_cluster
 from ..predict import Band, Prediction, predict_launch
 from ..predict.gpu import resident_ctas
-from ..predict.launches import asked_by, chip_for, marked
+from ..predict.launches import chip_for
+from ..predict.whole import asked_by, begins_cold, is_whole, marked
 from ..records import LaunchTrace
 from .detail import Detail, detailed
 from .handovers import Handover, Step, handovers, steps_of
 from .occupancy import Occupancy, occupancy
+from .options import Options, Settings
 from .path import Piece, critical_path
-from .roles import Role, Warps, roles_of
+from .roles import Role, roles_of
 from .spots import Spot, by_instruction, by_ptx_line, by_source_line, on_path, operations
-from .uses import Use, limit_of, tensor_arithmetic, uses_of
-
-DRAWS: Final = 8
-"""Draws of a profile's band; a prediction of `sm100sim.timing.predict` takes more."""
-MOST: Final = 10
-"""Hot spots of each kind."""
+from .uses import RESOURCES, Use, limit_of, tensor_arithmetic, uses_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,8 @@ class KernelProfile:
         grid, block, cluster: of the launch. launches: how many were like it.
         clock_mhz: the chip's clock.
         cycles: of the cluster with the chip's values themselves.
-        draws: of the cluster in each draw.
+        draws: of the cluster in each draw. seed: of the draws.
+        cold: whether nothing was in the L2 when the launch began; else all that it reads.
         copies: clusters that share the SMs. waves: how often the chip is filled.
         taken: clusters that never begin, for those that run take them over.
         occupancy: how full an SM is.
@@ -62,6 +61,8 @@ class KernelProfile:
     clock_mhz: float
     cycles: float
     draws: tuple[float, ...]
+    seed: int
+    cold: bool
     copies: int
     waves: int
     taken: int
@@ -98,7 +99,15 @@ class KernelProfile:
         return any(use.name == "tensor" for use in self.uses)
 
     def use(self, name: str) -> float:
-        """Return the share of the fullest instance of a resource, 0 where it did nothing."""
+        """Return the share of the fullest instance of a resource, 0 where it did nothing.
+
+        Raises:
+            ValueError: there is no such resource; names the nearest.
+        """
+        if name not in RESOURCES:
+            near = get_close_matches(name.lower(), [known.lower() for known in RESOURCES], n=1)
+            hint = [known for known in RESOURCES if known.lower() in near] or RESOURCES
+            raise ValueError(f"name: {name!r}; nearest supported choice: {', '.join(hint)}")
         return next((use.fullest for use in self.uses if use.name == name), 0.0)
 
     def repeated(self, launches: int) -> KernelProfile:
@@ -107,14 +116,7 @@ class KernelProfile:
 
 
 def profile_launch(
-    launch: LaunchTrace,
-    chip: str,
-    *,
-    ptx: str = "",
-    roles: Warps | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    most: int = MOST,
+    launch: LaunchTrace, chip: str, *, ptx: str = "", **options: Unpack[Options]
 ) -> KernelProfile:
     """Profile the longest cluster of a launch.
 
@@ -122,22 +124,24 @@ def profile_launch(
         launch: what its clusters executed.
         chip: "h100", "h200", "b200", "gb200" or "b300".
         ptx: the module that the code was made of, for the lines of hot spots.
-        roles: name -> warps of a CTA; the others are grouped by the code that they run.
-        draws: how often what is only known as a range is drawn. seed: of the draws.
-        most: hot spots of each kind.
+        options: see `profile.options.Options`.
 
     Raises:
         ValueError: no such chip, no draws, code of another architecture, or a warp of a role that
             is not there.
+        TypeError: an option is of another kind.
         StuckError, NotImplementedError: as `model.run_cluster`.
     """
+    chosen = Settings(**options)
+    draws, seed, most = chosen.draws, chosen.seed, chosen.most
     described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
-    typical = described.draw()
-    copies, waves = _places(launch, typical)
-    whole = sum(len(trace.clusters) for trace in launch.traces) == launch.begun
-    predicted = predict_launch(launch, chip, draws=draws, seed=seed) if whole else None
-    asked, launch = asked_by(launch, described), marked(launch, typical)
-    typical = typical.having(asked)
+    cold = begins_cold(launch, described) if chosen.cold is None else chosen.cold
+    predicted = None
+    if is_whole(launch):
+        predicted = predict_launch(launch, chip, draws=draws, seed=seed, cold=cold)
+    copies, waves = _places(launch, described.draw())
+    asked = asked_by(launch, described, cold=cold)
+    launch, typical = marked(launch, described.draw(), cold=cold), described.draw().having(asked)
     detail = max(
         (detailed(trace, typical, copies=copies, ptx=ptx) for trace in launch.traces),
         key=lambda found: found.cycles,
@@ -150,14 +154,15 @@ def profile_launch(
             run_cluster(detail.trace, draw.having(asked), Residents(copies)).cycles
             for draw in numbers
         )
-    found_roles = roles_of(detail, roles)
+    found_roles = roles_of(detail, chosen.roles)
     path = critical_path(detail)
     uses = uses_of(detail)
     return KernelProfile(
         kernel.name, chip, kernel.compiler, launch.grid, launch.block, launch.cluster,
         clock_mhz=typical["clock_mhz"],
         cycles=detail.cycles,
-        draws=drawn, copies=copies, waves=waves, taken=launch.taken, launch=predicted,
+        draws=drawn, seed=seed, cold=cold, copies=copies, waves=waves, taken=launch.taken,
+        launch=predicted,
         occupancy=occupancy(launch, typical),
         uses=uses, arithmetic=tensor_arithmetic(detail),
         roles=found_roles,

@@ -79,6 +79,7 @@ def _head(found: KernelProfile) -> list[str]:
     waves = "once" if found.waves == 1 else f"{found.waves} times"
     if found.taken:
         waves += f", and its clusters take over {found.taken:,} others"
+    waves += "; nothing is in the L2 before it" if found.cold else "; the L2 has what it reads"
     launch = []
     error = with_error(found.cycles, band, found.chip, multiplies=found.multiplies)
     if found.launch is not None:

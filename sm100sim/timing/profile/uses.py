@@ -42,6 +42,10 @@ SHARED_SERVERS: Final = {
 """Resource of an SM -> its server."""
 
 
+RESOURCES: Final = (*SERVERS, *SHARED_SERVERS)
+"""All resources."""
+
+
 @dataclass(frozen=True)
 class Use:
     """How much a resource did.

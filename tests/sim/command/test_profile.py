@@ -38,8 +38,30 @@ def test_text_and_json(program: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "nothing was measured" in document["cycles"]
     assert [role["name"] for role in kernel["roles"]] == ["all"]
     assert (kernel["chip"], len(kernel["draws"])) == ("gb200", 2)
-    assert main([*WORDS, "--format", "sarif"]) == 64
-    assert "format: profile writes text or json, not sarif" in capsys.readouterr().err
+    assert "the L2 has what it reads" in shown
+    assert main([*WORDS, "--l2", "cold"]) == 0
+    assert "nothing is in the L2 before it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--format", "sarif"], ["--output", "out.sarif"]])
+@pytest.mark.parametrize("command", ["profile", "mutate"])
+def test_a_format_that_it_does_not_write_is_refused_before_the_program_runs(
+    program: Path, capsys: pytest.CaptureFixture[str], command: str, words: list[str]
+) -> None:
+    Path("script.py").write_text("print('it ran')")
+    assert main([command, *words, "script.py"]) == 64
+    printed = capsys.readouterr()
+    assert f"format: {command} writes text or json, not sarif" in printed.err
+    assert "it ran" not in printed.out
+
+
+def test_clusters_that_a_launch_does_not_have_are_named(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*WORDS, "--grid", "4", "--clusters", "0,4,9"]) == 0
+    assert "--clusters 4,9: reverse has 0 to 3" in capsys.readouterr().err
+    assert main([*WORDS, "--clusters", "0"]) == 0
+    assert "--clusters" not in capsys.readouterr().err
 
 
 def test_what_stopped_has_no_profile(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,6 +93,21 @@ def test_a_program_without_a_kernel_is_told_so(
     Path("failing.py").write_text("raise SystemExit(7)\n")
     assert main(["profile", "failing.py"]) == 3
     assert "in failing.py, which ended with exit code 7; kernels" in capsys.readouterr().err
+
+
+def test_a_profile_of_a_program_that_fails_says_so(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("fails.py").write_text(
+        "import numpy as np\nfrom testing.harness import run_ptx\n"
+        "run_ptx('mov.u32 %r1, 1;', np.zeros(4))\nraise SystemExit(7)\n"
+    )
+    assert main(["profile", "--draws", "1", "fails.py"]) == 7
+    printed = capsys.readouterr()
+    assert (
+        "fails.py ended with exit code 7; what follows is of its launch before that" in printed.err
+    )
+    assert "a cluster takes" in printed.out
 
 
 def test_what_cannot_be_written_is_said(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,3 +184,17 @@ def test_kernels_of_one_program_are_compared(program: Path) -> None:
     found = json.loads(Path("out.json").read_text())["comparison"]
     assert (found["first"], found["second"]) == ("slower", "reverse")
     assert found["ratio"]["median"] > 1
+
+
+def test_arrays_lie_where_lines_begin(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """So whichever run it is touches as many of them, and compared with itself takes as long."""
+    address = (
+        "ld.param.u64 %a, [a]; cvt.u32.u64 %x, %a; and.b32 %x, %x, 255; st.global.u32 [%a], %x;"
+    )
+    Path("where.ptx").write_text(
+        ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 a) {"
+        f" .reg .b64 %a; .reg .b32 %x; {address} ret; }}"
+    )
+    for count in (1, 3, 77):
+        assert main(["run", "--block", "1", "--arg", f"u32[{count}]=5", "where.ptx"]) == 0
+        assert f"uint32[{count}] changed, sum {5 * (count - 1)}," in capsys.readouterr().out

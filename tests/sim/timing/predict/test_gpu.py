@@ -7,26 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model.happenings import happening_of
-from sm100sim.timing.predict import predict_launch
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-from sm100sim.timing.predict.launches import asked_by
 from sm100sim.timing.predict.memory import lost
 from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace
-from testing.clocked import (
-    BARRIER,
-    READY,
-    Entry,
-    Program,
-    arrive,
-    chip,
-    executed,
-    fresh_of,
-    init,
-    op,
-    wait,
-)
+from testing.clocked import Entry, Program, chip, executed, fresh_of, op
 
 KB = 1024
 FIRST = 4 * KB
@@ -173,44 +158,3 @@ def test_nobody_waits_where_memory_takes_all_the_time() -> None:
     moving = 132 * 512 * KB / draw["hbm_gbytes"] * draw["clock_mhz"] / 1e3
     assert time.bound_by == "HBM"
     assert time.cycles == pytest.approx(moving)
-
-
-def copying(ctas: int, *, shared: bool) -> LaunchTrace:
-    """CTAs that copy 16 boxes of 16 KB each, one after the other: all the same, or their own."""
-    box, count = 16 * KB, 16
-    steps = [
-        (
-            op("UTMALDG.2D [UR4], [UR6]"),
-            DynamicEvent(
-                Action.COPY_LOAD, 1, (BARRIER,), size=box, shape=(128, 128),
-                address=FIRST + n * box,
-            ),
-        )
-        for n in range(count)
-    ]  # fmt: skip
-    program = Program().warp(0, init(1), arrive(count * box), *steps, wait(1), READY, op("NOP"))
-    trace = replace(program.trace(), clusters=tuple(range(ctas)))
-    size = count * box * (1 if shared else ctas)
-    return LaunchTrace(
-        (ctas, 1, 1), (32, 1, 1), (1, 1, 1), 200_000, (trace,), (Extent(FIRST, size, size),)
-    )
-
-
-def test_rows_that_ctas_share_come_faster_of_a_warm_l2_too() -> None:
-    """All SMs at once: of their own rows 33.5 bytes a cycle, of shared ones 74 (h200.toml)."""
-    own, shared = (predict_launch(copying(132, shared=s), "h200", draws=1) for s in (False, True))
-    rates = H200["l2_bytes"] / 132, H200["l2_shared_bytes"]
-    pressure = [asked_by(copying(132, shared=s), load_chip("h200")) for s in (False, True)]
-    assert all(asked["l2_pressure"] == 1 for asked in pressure)
-    longer = 16 * 16 * KB * (1 / rates[0] - 1 / rates[1])
-    assert own.typical.cycles - shared.typical.cycles == pytest.approx(longer, rel=0.02)
-    few = predict_launch(copying(8, shared=False), "h200", draws=1)
-    assert few.typical.cycles < shared.typical.cycles, "eight SMs have the L2 nearly to themselves"
-    assert asked_by(copying(8, shared=False), load_chip("h200"))["l2_pressure"] < 0.2
-
-
-def test_a_warm_launch_waits_for_no_memory() -> None:
-    """It knows how much it asks of the L2, and that it asks nothing of memory."""
-    asked = asked_by(copying(132, shared=False), load_chip("h200"))
-    assert asked["hbm_pressure"] == 0
-    assert "hbm_slower" not in asked

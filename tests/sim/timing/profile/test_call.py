@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -14,7 +15,6 @@ import pytest
 
 import sm100sim
 from sm100sim.timing.profile import KernelProfile, compare, profile_text
-from sm100sim.timing.profile.call import chip_of
 from sm100sim.timing.profile.document import comparison_document, profile_document
 from sm100sim.timing.profile.text import MEANINGS, comparison_text
 from sm100sim.timing.profile.views.tracks import KINDS
@@ -188,8 +188,47 @@ def test_twice_the_work_of_a_cluster_is_half_the_cost(squares: KernelProfile) ->
     with pytest.raises(ValueError, match="work"):
         compare(squares, squares, work=(0, 1))
     (other,) = sm100sim.profile(launch, draws=1)
-    with pytest.raises(ValueError, match="second: 1 draws of b200; a comparison needs the 2"):
+    with pytest.raises(ValueError, match="second: 1 draws of b200 with seed 0; a comparison needs"):
         compare(squares, other)
+    with pytest.raises(ValueError, match="second: 2 draws of b200 with seed 1; a comparison needs"):
+        compare(squares, replace(squares, seed=1))
+
+
+def test_an_unknown_resource_is_refused(squares: KernelProfile) -> None:
+    assert squares.use("FP64") == 0
+    for name, near in (("mufu", "MUFU"), ("tensr", "tensor"), ("", "issue, FMA")):
+        with pytest.raises(ValueError, match=f"name: '{name}'; nearest supported choice: {near}"):
+            squares.use(name)
+
+
+def test_launches_with_more_to_do_are_others() -> None:
+    """The same kernel and grid, and twice as often; what one of them takes is not the other's."""
+
+    def both(*first: int) -> list[KernelProfile]:
+        body = LOOP.replace("{times}", "%r9").replace("shr.u32 %r9, %r9, 3;", "{count}")
+        body = body.format(body="st.global.f32 [%rd2], %f1;", count="ld.global.u32 %r9, [%p1];")
+
+        def call() -> None:
+            for times in first:
+                values, count = np.zeros(256, np.float32), np.array([times], np.uint32)
+                run_ptx(body, values, count, block=256)
+
+        return sm100sim.profile(call, draws=1)
+
+    few, many = both(4, 40, 4)
+    assert (few.launches, many.launches) == (2, 1)
+    assert many.cycles > 2 * few.cycles
+    other, same = both(40, 4)
+    assert (other.cycles, same.cycles) == (many.cycles, few.cycles)
+
+
+def test_what_the_l2_has_no_room_for_comes_from_memory() -> None:
+    """As a caller says, or by how much the launch reads; the text says it."""
+    near, far = (profiled(cold=cold) for cold in (False, True))
+    assert (near.cold, far.cold) == (False, True)
+    assert profiled().cold is False, "256 numbers have room"
+    assert "the launch fills the chip once; the L2 has what it reads" in profile_text(near)
+    assert "the launch fills the chip once; nothing is in the L2 before it" in profile_text(far)
 
 
 @pytest.mark.slow
@@ -212,14 +251,6 @@ def test_all_clusters_may_be_looked_at() -> None:
     assert alone.launch is not None
     assert alone.draws == alone.launch.longest, "a launch of one cluster is replayed once a draw"
     assert "the launch takes" in profile_text(slowest)
-
-
-@pytest.mark.parametrize(
-    ("target", "chip"),
-    [("sm_90a", "h100"), ("sm_100f", "b200"), ("sm_103a", "b300"), ("sm_80", "b200")],
-)
-def test_the_chip_is_the_one_that_ptx_is_for(target: str, chip: str) -> None:
-    assert chip_of(f".version 8.6\n.target {target}\n") == chip
 
 
 def test_ptx_newer_than_an_assembler_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
