@@ -69,8 +69,8 @@ bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 check: $(STAMP)  ## every kernel under all checkers and 18 schedules
 	$(BIN)/python -m benchmarks.check
 
-tune: $(STAMP)  ## search the free choices of kernels in the timing model, and compare with the table
-	$(BIN)/python -m benchmarks.tune
+tune: $(STAMP)  ## search the free choices of kernels in the timing model, and compare with the table (CLASSES="d64 d96")
+	$(BIN)/python -m benchmarks.tune $(CLASSES)
 
 mutants: source-mutants  ## planted faults in PTX and source, and which of them are found
 	$(BIN)/python -m benchmarks.mutants

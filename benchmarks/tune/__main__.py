@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 
@@ -124,10 +125,19 @@ def show(of: ProblemClass, records: dict[Tuning, Record]) -> None:
     print(f"  best: {described(best(records).tuning)}")
 
 
+def _known(name: str) -> str:
+    """The name of a class, e.g. "decode d64"."""
+    names = [of.name for of in CLASSES]
+    if name not in names:
+        near = get_close_matches(name, names, n=1) or names
+        raise argparse.ArgumentTypeError(f"{name!r}; nearest supported choice: {', '.join(near)}")
+    return name
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Search or show; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("classes", nargs="*", help="names of classes; none takes all")
+    parser.add_argument("classes", nargs="*", type=_known, help="names of classes; none takes all")
     parser.add_argument("--write", action="store_true", help="write the records and the table")
     parser.add_argument("--show", action="store_true", help="print what the records say")
     given = parser.parse_args(arguments)

@@ -89,26 +89,26 @@ LADDER_HEAD: Final = (
 LADDER_KNOWN: Final = """
 What is known of the misses:
 
-* **v3 and v4** stand in the published order at the upper end of the range of `l2_bytes`. v4's tiles
-  of 128 x 128 ask for 2.1 GB of the L2, 256 bytes a cycle and SM at the rate of its MMAs, and its
-  cycles follow that one value: 285,000, 247,000 and 219,000 at 8,500, 10,000 and 11,500 bytes a
-  cycle, 152,000 at 20,000. v3 has tiles of 128 x 256 in two stages, 1.6 GB, and half waits for
-  round trips: 253,000, 236,000 and 224,000. How many bytes leave a B200's L2, and how much of what
-  several SMs ask for leaves it once, no source here says; an H200 joins 21 to 47 %
-  ([timing_cycles.md](timing_cycles.md)).
+* **v3 and v4** stood in the other order until 30 November (tau 0.89): each copy was charged as one
+  of rows that no other SM reads, 68 bytes a cycle. Each row of A is read by 16 to 32 CTAs, and an
+  H200 gives SMs 74 bytes a cycle of such rows where they get 33.5 of their own. How many a B200
+  gives no source here says: `l2_shared_bytes` is inferred, 100 of 68 to 120. **These rows had been
+  seen with 72, 95, 111 and 120 when it was chosen**, from two shares of an H200's (0.67 of what one
+  SM alone gets: 80; 2.2 times own rows: all of the 120). The order holds from 80 to 115; at 120 v4
+  is 1.4 % faster than v5, at 68 10 % slower than v3. v4's tiles of 128 x 128 ask for 128 bytes a
+  cycle and SM at the rate of their MMAs, so their cycles are those of this value.
 * **v1a and v1b, v7a to v7c** are the same work; the README says that runs vary by "quite a bit".
   148 or 128 CTAs share 256 tiles of a pair in four rounds, and stores past the L1 cost no cycle
   here.
-* **The last column is a clock**, for what the tensor core or the L2 holds: 1.46 to 1.50 at 1,965
-  MHz is 1.31 to 1.35 GHz, where pull request 2605's B200 has 1.31 to 1.37 (above). v1 and v2, which
-  wait most of the time, have 0.98 to 1.03; that fits a chip whose clock falls with its power.
+* **The last column is a clock**, for what the tensor core or the L2 holds: 1.36 to 1.50 at 1,965
+  MHz is 1.31 to 1.45 GHz, where pull request 2605's B200 has 1.31 to 1.37 (above). v1, which waits
+  most of the time, has 1.07 and v2 1.20 to 1.24; that fits a chip whose clock falls with its power.
 """.strip().split("\n")
 KITTENS_HEAD: Final = (
     "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
     "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
     "they are not predicted. Published in that folder's README, for a B200. In level 9 a CTA exits",
-    "while its bulk store still reads its shared memory, a finding. In level 8 ptxas swaps",
-    "two registers when it keeps line numbers, so what is timed would not be the code that runs.",
+    "while its bulk store still reads its shared memory, a finding.",
 )
 NOT_PREDICTED: Final = """
 ## Published and not predicted

@@ -24,7 +24,6 @@ from fa4_cute.plan.spec.variant import KEPT, WORK_COUNTS
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.predict.gpu import finish
 from sm100sim.timing.records import SassKernel
-from sm100sim.timing.sass.trace import Matcher
 
 SMALL: Final = ((1024,), (1024, 1024), (2048,), (2048, 256, 256))
 """Lengths of the launches that one cluster executes whole; the last has empty query tiles."""
@@ -162,7 +161,7 @@ def cycles(
         small = replace(problem, batch=len(few), seqlen_q=n, seqlen_k=n, heads=group, heads_kv=1)
         (recorded,) = records(column, small, lambda _: None, few)
         kernel = maker.kernel(column, recorded.request)
-        launch = Matcher(kernel, recorded).launch([0])
+        launch = extents.of_one(kernel, recorded)
         work.append(handed_out(column, small, few).work)
         times.append(extents.times(launch.traces[0], launch, maker.draws))
     prices = solved(work, priced, [[time.cycles for time in row] for row in times])

@@ -24,6 +24,7 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.predict.gpu import LaunchTime, finish, resident_ctas
+from sm100sim.timing.predict.whole import bytes_asked, shared_by_all
 from sm100sim.timing.records import ClusterTrace, LaunchTrace, SassKernel
 from sm100sim.timing.sass.trace import Matcher
 
@@ -219,7 +220,9 @@ def spent(launch: LaunchTrace, found: LaunchTime) -> dict[str, float]:
 def times(trace: ClusterTrace, launch: LaunchTrace, draws: Sequence[Draw]) -> tuple[
     ClusterTime, ...
 ]:  # fmt: skip
-    """What a cluster takes in each draw, alone on its SMs.
+    """What a cluster takes in each draw, alone on its SMs, where others work on all others.
+
+    Rows that clusters share leave the L2 once; how much all ask of it is told by a first run.
 
     Raises:
         NotImplementedError: more than one CTA fits an SM and the grid fills them.
@@ -228,12 +231,22 @@ def times(trace: ClusterTrace, launch: LaunchTrace, draws: Sequence[Draw]) -> tu
     places = int(draws[0]["sms"]) // size
     if resident_ctas(launch, draws[0]) > 1 and prod(launch.grid) // size > places:
         raise NotImplementedError("extents: several CTAs share an SM")
-    return tuple(run_cluster(trace, draw) for draw in draws)
+    which = next(k for k, one in enumerate(launch.traces) if one is trace)
+    alike = shared_by_all(launch).traces[which]
+    alone = run_cluster(alike, draws[0].having({"l2_pressure": 0.0})).cycles
+    asked = min(places * bytes_asked(trace) / alone / draws[0]["l2_bytes"], 1.0)
+    return tuple(run_cluster(alike, draw.having({"l2_pressure": asked})) for draw in draws)
 
 
 def clusters(launch: LaunchRequest | LaunchTrace) -> int:
     """Clusters of a launch."""
     return prod(launch.grid) // prod(launch.cluster)
+
+
+def of_one(kernel: SassKernel, recorded: Recording) -> LaunchTrace:
+    """The trace of a launch whose first cluster took over all others."""
+    launch = Matcher(kernel, recorded).launch([0])
+    return replace(launch, taken=launch.begun - 1)
 
 
 def representatives(kernel: SassKernel, recorded: Recording) -> LaunchTrace:

@@ -236,7 +236,7 @@ class Maker:
             problem = replace(small, heads=heads, heads_kv=heads)
             (recorded,) = records(column, problem, lambda _: None)
             kernel = self.kernel(column, recorded.request)
-            launches.append((Matcher(kernel, recorded).launch([0]), problem))
+            launches.append((extents.of_one(kernel, recorded), problem))
         rows = problem.seqlen_q * problem.heads // extents.clusters(recorded.request)
         size, order = prod(recorded.request.cluster), order_of(column, problem)
         layout = Layout(rows, size, False, order, runner=column.runner, claims=True)

@@ -155,17 +155,17 @@ def _moved(launch: LaunchTrace) -> _Moved:
     for trace in launch.traces:
         seen: set[Part] = set()
         first, repeats, loaded = Counter[Key](), Counter[Key](), Counter[Key]()
-        for event, count in _moves(trace):
-            moved.asked += _bytes(event) * count * len(trace.clusters)
-            which = _tensor(launch.tensors, event)
+        for event, count in moves(trace):
+            moved.asked += moved_bytes(event) * count * len(trace.clusters)
+            which = tensor_of(launch.tensors, event)
             if which is not None:
                 key = writes(event), which
                 size = _passing(event, count, seen)
                 first[key] += size
                 moved.whole[key] += size * len(trace.clusters)
                 if event.pieces:
-                    repeats[key] += _bytes(event) * count - size
-                loaded[key] += _bytes(event) * count * _loads(event)
+                    repeats[key] += moved_bytes(event) * count - size
+                loaded[key] += moved_bytes(event) * count * _loads(event)
         moved.first.append(first)
         moved.repeats.append(repeats)
         moved.loaded.append(loaded)
@@ -181,7 +181,7 @@ def writes(event: DynamicEvent) -> bool:
 
 def awaited(event: DynamicEvent) -> bool:
     """Whether something is loaded that comes from memory."""
-    return event.fresh > 0 and _reads(event)
+    return event.fresh > 0 and reads(event)
 
 
 def awaited_by_lanes(event: DynamicEvent) -> bool:
@@ -189,7 +189,7 @@ def awaited_by_lanes(event: DynamicEvent) -> bool:
     return event.fresh > 0 and _loads(event)
 
 
-def _reads(event: DynamicEvent) -> bool:
+def reads(event: DynamicEvent) -> bool:
     """Whether an event brings bytes of global memory to its SM, but for atomic operations."""
     return event.kind in (Action.COPY_LOAD, Action.CP_ASYNC) or _loads(event)
 
@@ -198,7 +198,7 @@ def _loads(event: DynamicEvent) -> bool:
     return event.kind is Action.GLOBAL and event.detail[:1] == ("ld",)
 
 
-def _bytes(event: DynamicEvent) -> int:
+def moved_bytes(event: DynamicEvent) -> int:
     """Bytes that an event moves: of lanes, whole sectors."""
     return event.sectors * SECTOR_BYTES if event.sectors else event.size
 
@@ -211,11 +211,11 @@ def _passing(event: DynamicEvent, count: int, seen: set[Part]) -> int:
             event's are added.
     """
     if writes(event):
-        return _bytes(event) * count
+        return moved_bytes(event) * count
     if not event.pieces:
         before = _box(event) in seen
         seen.add(_box(event))
-        return 0 if before else _bytes(event)
+        return 0 if before else moved_bytes(event)
     fresh = len({*event.pieces} - seen)
     seen.update(event.pieces)
     return fresh * SECTOR_BYTES
@@ -232,7 +232,7 @@ def _made(trace: ClusterTrace) -> np.ndarray:
     return np.array([np.bincount(s.event[s.event >= 0], minlength=kinds) for s in trace.streams])
 
 
-def _moves(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:
+def moves(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:
     """The copies, loads and stores of a cluster, and how often it makes each."""
     made = _made(trace).sum(axis=0)
     for event, count in zip(trace.events, made.tolist(), strict=True):
@@ -240,7 +240,7 @@ def _moves(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:
             yield event, count
 
 
-def _tensor(tensors: tuple[Extent, ...], event: DynamicEvent) -> int | None:
+def tensor_of(tensors: tuple[Extent, ...], event: DynamicEvent) -> int | None:
     """The tensor that an access is of: that with the last first address before it."""
     which = bisect_right(tensors, event.address, key=lambda extent: extent.address) - 1
     if which < 0 or event.address >= tensors[which].address + tensors[which].reach:
@@ -268,13 +268,13 @@ class _Marks:
         later: list[DynamicEvent] = []
         made = _made(trace).max(axis=0)
         for at, (event, times) in enumerate(zip(trace.events, made, strict=True)):
-            which = _tensor(self.tensors, event) if event.kind in MOVES else None
+            which = tensor_of(self.tensors, event) if event.kind in MOVES else None
             if which is None:
                 events.append(event)
                 continue
             share = self.shares.get((writes(event), which), 0)
             marked = replace(event, fresh=share)
-            if _reads(marked):
+            if reads(marked):
                 parts = _fetched(event) - brought
                 brought |= parts
                 late = self._late(which, event, parts)

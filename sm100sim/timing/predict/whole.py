@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..chips import Chip, Draw
-from ..records import LaunchTrace
+from ..records import ClusterTrace, DynamicEvent, LaunchTrace
 from .gpu import asked_of_l2, places_of
-from .memory import from_memory, of_launch
+from .memory import MOVES, from_memory, moved_bytes, moves, of_launch, reads, tensor_of
 
 
 def is_whole(launch: LaunchTrace) -> bool:
@@ -42,6 +43,34 @@ def asked_by(launch: LaunchTrace, chip: Chip, *, cold: bool) -> dict[str, float]
     """
     draw = asked_of_l2(_in_turn(launch), chip.draw(), cold=cold)
     return {name: value for name, value in draw.values.items() if name not in chip.parameters}
+
+
+def shared_by_all(launch: LaunchTrace) -> LaunchTrace:
+    """Return a launch whose copies and loads are shared by as many as read their bytes in all.
+
+    For clusters that stand for others, and for one that did the work of many: what a cluster asks
+    for again counts, too, as others would ask for it at the same time.
+    """
+    asked: Counter[int] = Counter()
+    begun = launch.begun / sum(len(trace.clusters) for trace in launch.traces)
+    for trace in launch.traces:
+        for event, count in moves(trace):
+            which = tensor_of(launch.tensors, event)
+            if which is not None and reads(event):
+                asked[which] += moved_bytes(event) * count * len(trace.clusters)
+    sharers = {k: max(begun * n / launch.tensors[k].size, 1.0) for k, n in asked.items()}
+
+    def marked(event: DynamicEvent) -> DynamicEvent:
+        which = tensor_of(launch.tensors, event) if event.kind in MOVES and reads(event) else None
+        return event if which is None else replace(event, sharers=sharers.get(which, 1.0))
+
+    traces = (replace(t, events=tuple(map(marked, t.events))) for t in launch.traces)
+    return replace(launch, traces=tuple(traces))
+
+
+def bytes_asked(trace: ClusterTrace) -> int:
+    """Bytes that a cluster asks the L2 for, and stores."""
+    return sum(moved_bytes(event) * count for event, count in moves(trace))
 
 
 def _in_turn(launch: LaunchTrace) -> LaunchTrace:

@@ -118,3 +118,10 @@ def test_problems_of_classes() -> None:
 def test_today_is_what_the_table_says() -> None:
     spec = KernelSpec.for_attention(DType.BF16, 64)
     assert program.today(D64) == spec.config.tuning
+
+
+def test_a_class_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        program.main(["--show", "decode d46"])
+    assert ended.value.code == 2
+    assert "'decode d46'; nearest supported choice: decode d64" in capsys.readouterr().err
