@@ -149,10 +149,12 @@ class Walker:
             fits = line == script[q].line
         else:  # ptxas gave it the line of a neighbour
             fits = not may_skip or script[q].line not in self._related.kind_lines[kind]
-        if may_skip and not fits:
+        # Of a loop whose last turn alone arrives, the branch that goes back comes first.
+        later = not fits or q > state.letter
+        if may_skip and later:
             yield skip
         yield self._to(at + 1, state, q + 1, taken=q, guess=not fits)
-        if may_skip and fits:
+        if may_skip and not later:
             yield skip
 
     def _left_out(self, letter: Letter, kind: str) -> bool:
