@@ -2,14 +2,15 @@
 
     FA4_CUTE_CACHE_DIR=carry/kernels python -m benchmarks.timing.cycles OUT.json \\
         [--attention carry/fa4] [--gemm carry/gemm] [--judges carry/judges] [--only REGEX] \\
-        [--rounds N] [--seconds N]
+        [--rounds N] [--seconds N] [--warm]
 
 Clocks of a GPU move with its load, and the driver says only now and then how fast it runs. So a
 tiny kernel before and one behind the measured one read every SM's clock: the difference is in
 cycles, whatever their length was. What two such kernels take by themselves is taken off.
 Folders: `benchmarks.hopper.times.record_fa4`, `benchmarks.timing.record_gemm` and
 `benchmarks.timing.judges.launches`. The L2 is
-overwritten before each run; results are compared before they are timed. Needs torch for CUDA.
+overwritten before each run, but for those that begin with their tensors there (`--warm`,
+`judges.warm_round`); results are compared before they are timed. Needs torch for CUDA.
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ from benchmarks.hopper.times.timing import WARMUP, Flush
 from benchmarks.timing.gemms import LADDER, Gemm
 from benchmarks.timing.judges.cases import ROUNDED, Case, error_of
 from benchmarks.timing.judges.second_round import EVERY
+from benchmarks.timing.judges.warm_round import WARM
 
 PLACES: Final = 256
 """Room for SMs; each has a place of two 64-bit words: its clock, and nanoseconds."""
 ALONE_BYTES: Final = 120 * 1024
 """Shared memory of which an SM has room for one CTA."""
 TOLERANCE: Final = 1e-2
+PAUSE_CYCLES: Final = 400_000
+"""What a pause takes: longer than the host to enqueue three launches."""
 STAMP: Final = """.version 8.0
 .target sm_90
 .address_size 64
@@ -107,6 +111,11 @@ class Stamps:
         return cycles - self.empty, 1e3 * cycles / nanoseconds
 
 
+def pause() -> None:
+    """Keep the GPU busy while the host enqueues, with nothing that asks the L2 for more."""
+    torch.cuda._sleep(PAUSE_CYCLES)
+
+
 def row(name: str, runner: str, stamps: Stamps, call: Call, asked: argparse.Namespace) -> Any:
     """What is stored of a kernel."""
     flush = asked.flush
@@ -162,7 +171,7 @@ def _gemm(
 def judges(asked: argparse.Namespace, stamps: Stamps) -> Iterator[Any]:
     """The recorded launches of `benchmarks.timing.judges`."""
     launches, launcher = load(asked.judges), Launcher(asked.judges)
-    for case in EVERY:
+    for case in WARM if asked.warm else EVERY:
         if case.name in launches and re.search(asked.only, case.name) and asked.left() > 0:
             try:
                 yield _judge(case, launches[case.name], launcher, stamps, asked)
@@ -213,6 +222,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--attention", type=Path, help="folder of FlashAttention-4's launches")
     parser.add_argument("--gemm", type=Path, help="folder of quack's launches")
     parser.add_argument("--judges", type=Path, help="folder of the other judges' launches")
+    parser.add_argument("--warm", action="store_true", help="judges whose tensors the L2 has")
     parser.add_argument("--streams", action="store_true", help="also torch's reads and writes")
     parser.add_argument("--only", default="", help="regular expression over names")
     parser.add_argument("--rounds", type=int, default=10)
@@ -227,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("cycles needs a GPU of compute capability 9.0 (H100, H200) and torch for it")
         return 2
     asked.left = lambda: asked.seconds - (time.monotonic() - start)
-    asked.flush = Flush(cold=True)
+    asked.flush = pause if asked.warm else Flush(cold=True)
     stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count, asked.flush)
     found: dict[str, Any] = {
         "card": card(), "rounds": asked.rounds, "empty": stamps.empty,

@@ -39,6 +39,7 @@ from benchmarks.timing.judges.cases import INTEGERS, OURS, QUACK, Case
 from benchmarks.timing.judges.our_variants import CAPABILITY, SMS
 from benchmarks.timing.judges.problems import Attention, Bags, Paged, Product
 from benchmarks.timing.judges.second_round import EVERY
+from benchmarks.timing.judges.warm_round import WARM
 from sm100sim.crew.recording import recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
@@ -254,7 +255,9 @@ def begin() -> None:
     activate(capability=CAPABILITY, sm_count=SMS)
 
 
-def asked_for(told: str | None, offered: Sequence[Case] = EVERY) -> tuple[Path, list[Case]]:
+def asked_for(
+    told: str | None, offered: Sequence[Case] = (*EVERY, *WARM)
+) -> tuple[Path, list[Case]]:
     """Return the folder and the cases of the command line, whose help says what ``told`` says."""
     parser = argparse.ArgumentParser(description=(told or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)

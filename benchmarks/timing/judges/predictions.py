@@ -1,7 +1,7 @@
 """Predictions for everything that `benchmarks.timing.cycles` measures, kept before it does.
 
     CUTE_DSL_ARCH=sm_90a SM100SIM_CUTLASS=CHECKOUT python -m benchmarks.timing.judges.predictions \\
-        [OUT.json] [--only REGEX] [--draws N] [--traces FOLDER]
+        [OUT.json] [--only REGEX] [--draws N] [--traces FOLDER] [--warm]
 
 Without OUT.json `predicted.json` of this folder is written; names that it has and that are not
 asked for stay. No GPU is needed.
@@ -25,6 +25,7 @@ from benchmarks.timing.judges.cases import QUACK
 from benchmarks.timing.judges.launches import ARCH, CUBINS, begin, trace_of
 from benchmarks.timing.judges.our_variants import SMS
 from benchmarks.timing.judges.second_round import EVERY, SEQUENCES
+from benchmarks.timing.judges.warm_round import WARM
 from sm100sim.timing.predict import Prediction, predict_launch
 from sm100sim.timing.records import LaunchTrace
 
@@ -60,6 +61,12 @@ def everything() -> Iterator[tuple[str, str, str, Trace]]:
         for runner in ATTENTION:
             if followed(runner, problem):
                 yield runner, problem.name, problem.name, partial(tracer.of, runner, problem)
+
+
+def warm() -> Iterator[tuple[str, str, str, Trace]]:
+    """The same of what begins with its tensors in the L2."""
+    for case in WARM:
+        yield case.family, case.name, case.ladder, partial(trace_of, case)
 
 
 def _ladder(gemm: Gemm) -> str:
@@ -98,18 +105,20 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?", default=PREDICTED)
     parser.add_argument("--only", default="", help="regular expression over runner and name")
     parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--warm", action="store_true", help="cases whose tensors the L2 has")
     parser.add_argument("--traces", type=Path, help="keeps traces; one's own files only")
     asked = parser.parse_args()
     begin()
+    offered = warm() if asked.warm else everything()
     found = json.loads(asked.out.read_text()) if asked.out.is_file() else {}
-    for runner, name, ladder, trace in everything():
+    for runner, name, ladder, trace in offered:
         key = f"{runner}: {name}"
         if not re.search(asked.only, key):
             continue
         entry: dict[str, Any] = {"runner": runner, "name": name, "ladder": ladder}
         try:
             launch = kept(asked.traces, key, trace)
-            entry |= said(predict_launch(launch, CHIP, draws=asked.draws, cold=True))
+            entry |= said(predict_launch(launch, CHIP, draws=asked.draws, cold=not asked.warm))
         except Exception as error:  # a page shows what fails, and the others go on
             entry["failed"] = f"{type(error).__name__}: {' '.join(str(error).split())[-200:]}"
         found[key] = entry
