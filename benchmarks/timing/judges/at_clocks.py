@@ -1,7 +1,7 @@
 """What the machine says of judged kernels at the clock that they were measured with; no GPU.
 
     CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.judges.at_clocks OUT.json \\
-        --traces FOLDER [--only REGEX]
+        --traces FOLDER [--only REGEX] [--warm]
 
 An H200's L2 has a clock of its own (`benchmarks/timing/sharing/h200_paces.json`): while SMs slow
 down, they get more bytes in each of their cycles. `predictions` has one clock for all. Here each
@@ -17,6 +17,7 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,9 +41,10 @@ def at_clock(draw: Draw, mhz: float, pace: float | None = None) -> Draw:
     return replace(draw, values={**draw.values, **scaled, "clock_mhz": mhz})
 
 
-def cycles(launch: LaunchTrace, draw: Draw) -> int:
-    """What a launch takes that finds nothing in the L2."""
-    return round(time_launch(launch, asked_of_l2(launch, draw), cold=True).cycles)
+def cycles(launch: LaunchTrace, draw: Draw, *, cold: bool = True) -> int:
+    """What a launch takes that finds nothing in the L2, or all that it reads."""
+    asked = asked_of_l2(launch, draw, cold=cold)
+    return round(time_launch(launch, asked, cold=cold).cycles)
 
 
 def main() -> None:
@@ -51,20 +53,23 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--traces", type=Path, required=True, help="of `predictions`; one's own")
     parser.add_argument("--only", default="")
+    parser.add_argument("--warm", action="store_true", help="cases whose tensors the L2 has")
     asked = parser.parse_args()
-    rows = json.loads((HERE / "measured.json").read_text())["rows"]
+    file = "warm_measured.json" if asked.warm else "measured.json"
+    rows = json.loads((HERE / file).read_text())["rows"]
     measured = {f"{row['runner']}: {row['name']}": row for row in rows if "mhz" in row}
     paces = {row["name"]: row["here"][0] for row in json.loads(PACES.read_text())}
     found: dict[str, Any] = {}
     draw = load_chip(CHIP).draw()
     for key, row in measured.items():
-        file = asked.traces / (re.sub(r"\W+", "_", key) + ".pkl")
-        if not re.search(asked.only, key) or not file.is_file():
+        trace = asked.traces / (re.sub(r"\W+", "_", key) + ".pkl")
+        if not re.search(asked.only, key) or not trace.is_file():
             continue
-        launch, mhz = pickle.loads(file.read_bytes()), row["mhz"]
-        entry = {"mhz": round(mhz), "measured": round(row["cycles"]), "today": cycles(launch, draw),
-                 "at its clock": cycles(launch, at_clock(draw, mhz))}  # fmt: skip
-        if (pace := paces.get(row["name"])) is not None:
+        launch, mhz = pickle.loads(trace.read_bytes()), row["mhz"]
+        here = partial(cycles, launch, cold=not asked.warm)
+        entry = {"mhz": round(mhz), "measured": round(row["cycles"]), "today": here(draw),
+                 "at its clock": here(at_clock(draw, mhz))}  # fmt: skip
+        if not asked.warm and (pace := paces.get(row["name"])) is not None:
             entry["paced"] = cycles(launch, at_clock(draw, mhz, pace))
         found[key] = entry
         print(key, {k: f"{100 * (v / entry['measured'] - 1):+.1f}" for k, v in entry.items()

@@ -97,7 +97,8 @@ def _figures(cases: Sequence[Judged]) -> str:
     )
 
 
-def _families(cases: Sequence[Judged]) -> list[str]:
+def families(cases: Sequence[Judged]) -> list[str]:
+    """A line for each kind of kernel, and one for all."""
     lines = [
         "| kernels | cases | mean size of error | mean | worst | in the band |",
         "|---|---|---|---|---|---|",
@@ -147,9 +148,9 @@ ORDERS: Final = (
 )
 
 
-def _tables(asked: Sequence[Judged]) -> list[str]:
+def tables(asked: Sequence[Judged]) -> list[str]:
     """Errors of families, and orders of variants."""
-    return [*_families(asked), "", *ORDERS, "", *_ladders(asked), ""]
+    return [*families(asked), "", *ORDERS, "", *_ladders(asked), ""]
 
 
 def _second(asked: Sequence[Judged]) -> list[str]:
@@ -159,7 +160,7 @@ def _second(asked: Sequence[Judged]) -> list[str]:
     errors = [abs(case.error) for case in asked]
     near = sum(error <= WORST for error in errors)
     said = f"{near} of {len(asked)} cases are within {WORST:.0%}."
-    return [*SECOND_ROUND.strip().split("\n"), "", said, "", *_tables(asked)]
+    return [*SECOND_ROUND.strip().split("\n"), "", said, "", *tables(asked)]
 
 
 def _later(asked: Sequence[Judged]) -> list[str]:
@@ -167,7 +168,7 @@ def _later(asked: Sequence[Judged]) -> list[str]:
     if not asked:
         return []
     said = "Predicted again with rules, values or orders of tiles that have changed since (below):"
-    return [said, "", *_families(asked), ""]
+    return [said, "", *families(asked), ""]
 
 
 def judged(cases: Sequence[Judged]) -> list[Judged]:
@@ -225,12 +226,12 @@ def _of_lanes(
     )
     if not asked:
         return []
-    rest = ["", "Again:", "", *_families(since)] if since else []
-    return [*OF_LANES.strip().split("\n"), "", *_families(asked), *rest,
+    rest = ["", "Again:", "", *families(since)] if since else []
+    return [*OF_LANES.strip().split("\n"), "", *families(asked), *rest,
             *OF_LANES_WHY.split("\n"), "", *counted]  # fmt: skip
 
 
-def _every(cases: Sequence[Judged], again: Sequence[Judged]) -> list[str]:
+def every(cases: Sequence[Judged], again: Sequence[Judged]) -> list[str]:
     """A line for each case, with what was predicted later where anything was."""
     since = {(c.runner, c.name): c for c in again}
     known = {(c.runner, c.name) for c in cases}
@@ -282,13 +283,13 @@ def page(
             f"{said}; clocks as found, {min(clocks):,.0f} to {max(clocks):,.0f} MHz.", "",
             f"Target: {TARGET:.0%}, worst {WORST:.0%}. {sum(e <= WORST for e in errors)} of "
             f"{len(asked)} cases are within {WORST:.0%}{_within(since)}.", "",
-            "Predicted before the measurement:", "", *_tables(asked), *_second(fresh),
+            "Predicted before the measurement:", "", *tables(asked), *_second(fresh),
             *held.section([*asked, *fresh]), *_later(since), *_of_lanes(cases, again, counted),
             *REASONS.strip().split("\n"), "",
         ]  # fmt: skip
     else:
         lines += ["No GPU has been asked yet: these are predictions.", ""]
-    lines += _every(cases, again)
+    lines += every(cases, again)
     if failed:
         said = "Without a first prediction or a measurement:"
         lines += ["", said, "", *(f"* {reason}" for reason in failed)]
