@@ -139,7 +139,8 @@ def test_different_head_dim_of_v() -> None:
     assert "256" in str(refused.nearest)
     narrow = refusal(head_dim=64, head_dim_v=128)
     assert narrow.error is NotImplementedError
-    assert "qk_depth=64 is smaller than ov_depth=128" in narrow.reason
+    assert "head_dim=64 is smaller than head_dim_v=128" in narrow.reason
+    assert narrow.nearest == "head_dim=head_dim_v=128"
 
 
 def test_a_pair_of_ctas_on_request() -> None:
