@@ -101,10 +101,12 @@ def choose_blackwell_query_tiles(
     as long, or nothing is predicted: with few keys and a mask, too.
 
     Args:
-        spec: the kernel with two Q tiles. sizes, num_sms: of the call.
-        asked: the number that the caller insists on, or None.
+        spec: the kernel with two Q tiles, or with one where there is none of two.
+        sizes, num_sms: of the call. asked: the number that the caller insists on, or None.
     """
     ruled = choose_query_tiles(spec.config, sizes, asked)
+    if asked is None and ruled.num_qo > 1 and (spec.variant.in_cluster or spec.variant.last_joins):
+        return QueryTiles(1, "CTAs that join the splits of a query tile have one", is_final=True)
     config, causal = spec.config, spec.variant.causal
     rows = _comparable_rows(spec, sizes)
     if ruled.is_final or None in rows or is_empty(sizes):
