@@ -106,7 +106,7 @@ def _check_device(device_type: Any, compute_capability: Any) -> None:
             f"supported choice: (10, 0)"
         )
     for number in compute_capability:
-        check_count("compute_capability", number, 0)
+        check_count("compute_capability", number, 0, "(10, 0)")
 
 
 def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
