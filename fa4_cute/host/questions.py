@@ -18,6 +18,7 @@ from .ask.checks import check_count, check_name, kind_of
 from .ask.described import DESCRIPTION, described
 from .ask.names import check_names
 from .ask.request import request
+from .choose.asked import predicted_for_asked
 from .choose.open_sizes import may_differ, open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
@@ -145,6 +146,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
     decisions = (choice.query_tiles, choice.scheduler, choice.key_splits, choice.split)
     lines += [decision.text for decision in decisions if decision]
+    lines += predicted_for_asked(problem, choice.spec)
     lines += [choice.spec.config.describe(), *_feature_lines(choice)]
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")

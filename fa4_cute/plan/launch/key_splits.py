@@ -107,6 +107,11 @@ class ChoiceWords:
             why = f"; within {share} % a number wins that gives all SMs as many CTAs"
         return ", ".join(told) + why + self._told_of
 
+    def of_asked(self, cycles: Mapping[int, int], count: int) -> str:
+        """Say what ``count`` splits take that a caller asks for."""
+        split = f", {cycles[count]:,} with {count} times as many" if count > 1 else ""
+        return f"as asked for; {self._whole(cycles)}{split}{self._told_of}"
+
     def _whole(self, cycles: Mapping[int, int]) -> str:
         return f"predicted for a B200 are {cycles[1]:,} cycles with {self.num_ctas} CTAs"
 

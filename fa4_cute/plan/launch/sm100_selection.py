@@ -62,9 +62,8 @@ UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
 class SchedulerChoice:
     """The decision: who takes query tiles, and what each costs; 0 where that is not predicted.
 
-    Of a function of scores nothing is predicted. ``reading_cycles`` are those in which memory gives
-    keys and values; ``worth`` is the share of the cycles of others from which on the last wins. A
-    kernel that ``has_copies`` of few rows counts as one that holds them once.
+    Of a function of scores nothing is. In ``reading_cycles`` memory gives keys and values; from the
+    share ``worth`` of the others on the last wins; what ``has_copies`` counts as rows held once.
     """
 
     scheduler: Scheduler
@@ -77,6 +76,12 @@ class SchedulerChoice:
     has_copies: bool = False
 
     @property
+    def by_whom(self) -> dict[Scheduler, int]:
+        """What is predicted, by who takes the query tiles."""
+        counts = self.tile_cycles, self.persistent_cycles, self.dynamic_cycles
+        return {by: count for by, count in zip(_WHO, counts, strict=False) if count}
+
+    @property
     def text(self) -> str:
         """The decision in words."""
         taken = _WHO[self.scheduler]
@@ -85,15 +90,11 @@ class SchedulerChoice:
             return f"{taken}: predicted for a B200 without the function of scores, and {dear}"
         if not self.tile_cycles:
             return f"{taken}: only the device knows how long each sequence is"
-        by_whom = {
-            Scheduler.TILE: self.tile_cycles,
-            Scheduler.PERSISTENT: self.persistent_cycles,
-            Scheduler.DYNAMIC: self.dynamic_cycles,
-        }
-        names = {by: _WHO[by].replace(" CTAs", " ones") for by, cycles in by_whom.items() if cycles}
-        words = told({name: by_whom[by] for by, name in names.items()}, self.reading_cycles)
-        least, why = min(names, key=by_whom.__getitem__), ""
-        if by_whom[least] < by_whom[self.scheduler]:
+        by_whom = self.by_whom
+        names = {by: _WHO[by].replace(" CTAs", " ones") for by in by_whom}
+        words = told({names[by]: count for by, count in by_whom.items()}, self.reading_cycles)
+        least, why = min(by_whom, key=by_whom.__getitem__), ""
+        if self.worth < 1 and by_whom[least] < by_whom[self.scheduler]:
             why = f"; {names[least]} win only by more than {percent_less(self.worth)} %"
         told_of = "means of draws, with rows held once" if self.has_copies else "means of draws"
         return f"{taken}: predicted for a B200 are {words}{why} (of {told_of})"

@@ -238,6 +238,28 @@ def choose_blackwell_splits(
     return BlackwellSplits(KeySplits(best, reason), load.joined(best, found[best]), cycles[best])
 
 
+def predicted_for_asked(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_splits: int, num_sms: int
+) -> KeySplits | None:
+    """Return a number of splits that a caller asks for, with what it is predicted to take; None:
+    nothing is predicted."""
+    row = _decoding_row_of(spec, spec.variant)
+    if row is None or is_empty(sizes):
+        return None
+    load = SplitLoad.of(spec, sizes, num_sms, row)
+    units = load.tiles.units
+    if sizes.seqlen_q > _queries_of_step(spec) and units > load.tiles.places:
+        return None
+    cycles, where = {1: min(load.cycles(1).values())}, spec.variant.partition
+    if num_splits > 1:
+        split = load.cycles(num_splits)
+        if where not in split:
+            return None
+        cycles[num_splits] = split[where]
+    words = ChoiceWords(_changes_scores(spec.variant), spec.config.cta_group() * units)
+    return KeySplits(num_splits, words.of_asked(cycles, num_splits))
+
+
 def cycles_of_last(
     spec: BlackwellSpec,
     sizes: AttentionSizes,
