@@ -18,6 +18,7 @@ from .ask.checks import check_count, check_name, kind_of
 from .ask.described import DESCRIPTION, described
 from .ask.names import check_names
 from .ask.request import request
+from .choose.asked import predicted_for_asked
 from .choose.open_sizes import may_differ, open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
@@ -46,8 +47,10 @@ def can_implement(
             :func:`flash_attn_varlen`; the question is about their shapes and their device, and
             ``options`` are the other arguments of that call.
         head_dim: elements per row of q and k.
-        device_type: ``"cpu"``, ``"cuda"`` or another torch device type; None leaves it open.
-        compute_capability: that of the ``cuda`` device, such as ``(10, 0)``.
+        device_type: ``"cpu"``, ``"cuda"`` or another torch device type; None leaves it open, unless
+            there is a ``compute_capability``.
+        compute_capability: that of the ``cuda`` device, such as ``(10, 0)``; others than 10.x and
+            9.0 have no kernels.
         options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
             ``seqlen_k``, ``total_q`` (queries of all packed sequences; default: as many in each as
@@ -79,9 +82,18 @@ def can_implement(
     except ValueError as error:
         return Support(False, str(error))
     result: Choice | Refusal = choose(problem)
-    if isinstance(result, Choice) and device_type is not None:
-        result = device_refusal(device_type, compute_capability, arch=problem.arch) or result
+    if isinstance(result, Choice):
+        result = _refusal_of_device(device_type, compute_capability, problem.arch) or result
     return answer(result)
+
+
+def _refusal_of_device(
+    device_type: str | None, compute_capability: tuple[int, int] | None, arch: str
+) -> Refusal | None:
+    """Return why no kernel runs on a described device, or None; one of a capability is ``cuda``."""
+    if device_type is None and compute_capability is None:
+        return None
+    return device_refusal(device_type or "cuda", compute_capability, arch=arch)
 
 
 def _check_device(device_type: Any, compute_capability: Any) -> None:
@@ -95,7 +107,7 @@ def _check_device(device_type: Any, compute_capability: Any) -> None:
             f"supported choice: (10, 0)"
         )
     for number in compute_capability:
-        check_count("compute_capability", number, 0)
+        check_count("compute_capability", number, 0, "(10, 0)")
 
 
 def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
@@ -134,6 +146,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
     decisions = (choice.query_tiles, choice.scheduler, choice.key_splits, choice.split)
     lines += [decision.text for decision in decisions if decision]
+    lines += predicted_for_asked(problem, choice.spec)
     lines += [choice.spec.config.describe(), *_feature_lines(choice)]
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
@@ -224,6 +237,7 @@ def _all_specs(problem: Mapping[str, Any]) -> Iterator[AttentionSpec | CombineSp
     """Yield the kernels that a call of ``problem`` may choose."""
     for sizes in _all_sizes(problem):
         posed = described(**sizes)
+        require(_refusal_of_device(None, sizes.get("compute_capability"), posed.arch))
         spec: AttentionSpec = require(choose(posed)).spec
         yield spec
         if spec.may_count_rows and may_differ(problem, TileShape.of(spec.config).positions):
@@ -237,6 +251,7 @@ def _all_sizes(problem: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if not isinstance(problem, Mapping):
         raise _no_mapping(problem)
     check_names(problem, {"head_dim", *DESCRIPTION})
+    _check_device(None, problem.get("compute_capability"))
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
     for sizes in open_sizes(problem):
         yield sizes

@@ -261,3 +261,32 @@ def test_the_number_of_query_tiles_can_be_fixed(recorder: Recorder) -> None:
         fa4_cute.flash_attn(q, q, q, num_qo=3)
     assert "two Q tiles per CTA: as asked for" in fa4_cute.explain(q, q, q, num_qo=2)
     assert "two Q tiles per CTA: as asked for" in fa4_cute.explain(head_dim=64, num_qo=2)
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 1), (11, 0), (12, 0)])
+def test_a_capability_without_kernels_needs_no_device_type(capability: tuple[int, int]) -> None:
+    asked: dict[str, Any] = {"head_dim": 64, "compute_capability": capability}
+    found = fa4_cute.can_implement(**asked)
+    version = "{}.{}".format(*capability)
+    assert not found
+    assert f"has compute capability {version}" in found.reason
+    text = fa4_cute.explain(**asked)
+    assert text.startswith("not supported: ")
+    for supported in ("compute capability 10.x (Blackwell", "compute capability 9.0 (Hopper"):
+        assert supported in text
+    assert fa4_cute.can_implement(**asked, device_type="cpu")
+    with pytest.raises(NotImplementedError, match=version):
+        fa4_cute.warmup([asked])
+
+
+@pytest.mark.parametrize(
+    ("capability", "kernel"),
+    [((10, 0), "SM100MHA2Q"), ((10, 3), "SM100MHA2Q"), ((9, 0), "SM90MHA")],
+)
+def test_a_capability_alone_says_which_kernel(capability: tuple[int, int], kernel: str) -> None:
+    assert fa4_cute.can_implement(head_dim=64, compute_capability=capability).kernel == kernel
+    other = fa4_cute.can_implement(
+        head_dim=64, compute_capability=capability,
+        arch="sm_90a" if kernel == "SM100MHA2Q" else "sm_100a",
+    )  # fmt: skip
+    assert "arch=" in other.reason

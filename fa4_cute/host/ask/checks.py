@@ -222,15 +222,21 @@ def check_name(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r}: expected a name, got {kind_of(value)}")
 
 
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse ``value`` unless it is an integer of ``least`` or more."""
+def check_count(name: str, value: Any, least: int, nearest: str | None = None) -> None:
+    """Refuse ``value`` unless it is an integer of ``least`` or more.
+
+    ``nearest`` is what to choose instead of less; None: the least.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(
             f"{name}={value!r}: expected an integer, got {kind_of(value)}; nearest supported "
             f"choice: int({name})"
         )
     if value < least:
-        raise ValueError(f"{name}={value}: must be {least} or more")
+        raise ValueError(
+            f"{name}={value}: must be {least} or more; nearest supported choice: "
+            f"{nearest or f'{name}={least}'}"
+        )
 
 
 def check_scale(value: Any) -> None:

@@ -13,6 +13,7 @@ from operator import gt
 from typing import Any, NamedTuple
 
 from ...plan.facts.numbers import MAX_SEQLEN
+from .checks import check_count
 
 
 class Integers(NamedTuple):
@@ -173,20 +174,14 @@ def longest(name: str, given: Any, lengths: Sequence[int] | None) -> int:
             f"{name}=None: with unchecked=True lengths are not read back from the device; nearest "
             f"supported choice: give {name}"
         )
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(
-            f"{name}={given!r}: expected an integer, got {type(given).__name__}; nearest supported "
-            f"choice: int({name})"
-        )
-    if given < 0:
-        raise ValueError(f"{name}={given}: must be 0 or more")
+    check_count(name, given, 0)
     if lengths and max(lengths) > given:
         i, length = next((i, n) for i, n in enumerate(lengths) if n > given)
         raise ValueError(
             f"{name}={given}: sequence {i} has {length} rows; nearest supported choice: "
             f"{max(lengths)}"
         )
-    return given
+    return int(given)
 
 
 def check_pages(table: Integers, used: Integers, *, page_size: int, num_pages: int) -> None:

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from ...plan.facts.architectures import ARCHITECTURES
 from ...plan.facts.dtypes import DType
-from ...plan.facts.hardware import SM100A
+from ...plan.facts.hardware import SM100A, TMA_ALIGN
 from ...plan.launch.tiles import AttentionSizes
 from ...plan.spec.variant import Partition, Scheduler, Variant
 from . import checks
 from .arguments import Options
-from .checks import DENSE, check_count, check_flag, check_scale, kind_of
+from .checks import DENSE, check_count, check_flag, check_scale
 from .features import PLAIN, Features, in_sight
 from .scales import UNSCALED, Scales, check_range
 from .sequences import Sequences
@@ -74,21 +74,27 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
-        for name in _SIZES:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name}={value!r}: expected an integer, got {kind_of(value)}")
-            if value < 0:
-                raise ValueError(f"{name}={value}: must be 0 or more")
+        for field, name in _SIZES.items():
+            check_count(name, getattr(self, field), 0, self._smallest(name))
         for name in ("causal", "return_lse", "shared_rope", "pair_cta"):
             check_flag(name, getattr(self, name))
         if self.num_qo is not None:
             check_count("num_qo", self.num_qo, 1)
         if self.num_qo not in (None, 1, 2):
-            raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
+            raise ValueError(
+                f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None; nearest supported "
+                "choice: num_qo=2"
+            )
         check_scale(self.softmax_scale)
         if self.scales is not UNSCALED:
             check_range(of_scores=self.scale, of_values=self.scales.v)
+
+    def _smallest(self, name: str) -> str | None:
+        """Return the nearest choice to a negative head dimension; None: for other sizes 0."""
+        if not name.startswith("head_dim"):
+            return None
+        element = DType.FP8_E4M3 if self.dtype == DType.FP8_E4M3.value else DType.BF16
+        return f"{name}={TMA_ALIGN // element.size}"
 
     @cached_property
     def variant(self) -> Variant:
@@ -254,10 +260,12 @@ class Problem:
         )
 
 
-_SIZES: Final = (
-    "batch", "seqlen_q", "seqlen_k", "num_q_heads", "num_kv_heads", "head_dim", "head_dim_v",
-    "total_q",
-)  # fmt: skip
+_SIZES: Final = {
+    "batch": "batch", "seqlen_q": "seqlen_q", "seqlen_k": "seqlen_k", "num_q_heads": "heads_q",
+    "num_kv_heads": "heads_k", "head_dim": "head_dim", "head_dim_v": "head_dim_v",
+    "total_q": "total_q",
+}  # fmt: skip
+"""Fields that are sizes, and what a caller calls them."""
 
 
 def dtype_name(dtype: Any) -> str:

@@ -138,7 +138,7 @@ def window_of(value: Any) -> Mask | None:
     sides: list[int | None] = []
     for name, side in zip(("left", "right"), value, strict=True):
         if side is not None:
-            check_count(f"window_size {name}", side, _OPEN)
+            check_count(f"window_size {name}", side, _OPEN, f"{name} {_OPEN}, for no limit")
         sides.append(None if side is None or side == _OPEN else side)
     return None if sides == [None, None] else SlidingWindowMask(*sides)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,14 @@ DEVICES: Final = {
     "cuda": " or ".join(arch.text for arch in ARCHITECTURES.values()),
 }
 """Device types and what they stand for."""
+_CALLERS_NAMES: Final = {
+    "qk_depth": "head_dim",
+    "ov_depth": "head_dim_v",
+    "depth": "head_dim",
+    "splitk_partitions": "num_splits",
+}
+"""Arguments of a configuration, and what a call calls them."""
+_PLANS_NAME: Final = re.compile(r"\b(?:qk_depth|ov_depth|splitk_partitions|depth(?==))")
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,9 @@ class Refusal:
 
 
 def refusal_of_error(kind: type[Exception], error: Exception) -> Refusal:
-    """Return the refusal whose message is that of ``error``."""
-    reason, _, nearest = str(error).partition("; nearest supported choice: ")
+    """Return the refusal whose message is that of ``error``, a plan's, with the caller's names."""
+    message = _PLANS_NAME.sub(lambda found: _CALLERS_NAMES[found[0]], str(error))
+    reason, _, nearest = message.partition("; nearest supported choice: ")
     return Refusal(kind, reason, nearest or None)
 
 

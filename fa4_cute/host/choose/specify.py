@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,7 +11,12 @@ from ...plan.facts.hardware import TMEM_LANES
 from ...plan.launch.key_splits import KeySplits, streams_keys
 from ...plan.launch.launch import counts_rows
 from ...plan.launch.prompt_splits import choose_tiled_splits
-from ...plan.launch.selection import QueryTiles, row_copies_of_pair, with_row_copies
+from ...plan.launch.selection import (
+    QueryTiles,
+    row_copies_of_pair,
+    with_fitting_copies,
+    with_row_copies,
+)
 from ...plan.launch.sm90_selection import (
     TileChoice,
     TileKind,
@@ -103,10 +109,10 @@ def _specified_sm100(
     if joined is not None:
         problem = problem.with_partition(joined.partition)
     if problem.variant != spec.variant:
-        spec = _blackwell_specification_of(problem, row, tiles)
+        spec, tiles = _blackwell_specification_of(problem, row, tiles)
     problem = problem.with_rows(by_rows=counts_rows(spec, posed.sizes))
     if problem.variant != spec.variant:
-        spec = _blackwell_specification_of(problem, row, tiles)
+        spec, tiles = _blackwell_specification_of(problem, row, tiles)
     return Specified(problem, spec, tiles, keys, taken, joined)
 
 
@@ -151,12 +157,14 @@ def _joined_by_rules(problem: Problem, spec: AttentionSpec) -> SplitChoice | Non
 
 def _blackwell_specification_of(
     problem: Problem, row: KernelRow, tiles: QueryTiles | None
-) -> KernelSpec | Depth512Spec:
+) -> tuple[KernelSpec | Depth512Spec, QueryTiles | None]:
+    """Return a kernel with everything chosen, and its Q tiles with the copies that it holds."""
     spec = _specification_of(problem, row)
     if tiles is not None and isinstance(spec, KernelSpec):
-        return _with_query_tiles(spec, tiles.num_qo, tiles.row_copies)
+        tiles = with_fitting_copies(tiles, spec.config)
+        return _with_query_tiles(spec, tiles.num_qo, tiles.row_copies), tiles
     assert isinstance(spec, Depth512Spec)
-    return _with_copies_in_pair(spec, problem.sizes.seqlen_q, problem.sizes.seqlen_k)
+    return _with_copies_in_pair(spec, problem.sizes.seqlen_q, problem.sizes.seqlen_k), tiles
 
 
 def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specified:
@@ -213,7 +221,15 @@ def _sm90_specification_of(problem: Problem, row: KernelRow, tile: TileChoice) -
 
 def _specification_of(problem: Problem, row: KernelRow) -> AttentionSpec:
     group, dtype = max(1, problem.group), DType(problem.dtype)
-    return _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
+    asked = row, dtype, problem.head_dim, group, problem.variant
+    try:
+        return _specification(*asked, problem.form)
+    except ValueError as error:
+        # Shared memory may hold one Q tile where it does not hold two.
+        if row.specify is KernelSpec and problem.num_qo != 2:
+            with suppress(ValueError):
+                return _specification(*asked, (*problem.form, ("num_qo", 1)))
+        raise error from None
 
 
 @lru_cache(maxsize=1024)

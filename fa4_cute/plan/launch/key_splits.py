@@ -8,7 +8,7 @@ an H200: ``docs/experiments.md``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,6 +56,11 @@ def tiles_in_line(
     return tiles_of_lengths(lengths, heads, spec.config.BN, stretches, spec.start_tiles)
 
 
+def percent_less(share: float) -> int:
+    """Return by how many hundredths something is less whose share of another is ``share``."""
+    return round(100 * (1 - share))
+
+
 @dataclass(frozen=True)
 class KeySplits:
     """The decision for splits: how many, and why."""
@@ -68,6 +73,53 @@ class KeySplits:
         """The decision in words."""
         count = "1 split" if self.num_splits == 1 else f"{self.num_splits} splits"
         return f"{count} of the keys: {self.reason}"
+
+
+@dataclass(frozen=True)
+class ChoiceWords:
+    """A choice in words.
+
+    Attributes:
+        changes_scores: whether the kernel does, so that its keys may cost more.
+        num_ctas: without splits.
+    """
+
+    changes_scores: bool
+    num_ctas: int
+
+    def of_whole(self, cycles: Mapping[int, int], worth: float) -> str:
+        """Say what whole keys take, of cycles by numbers of splits, and from which share of it on
+        others win."""
+        least = min(cycles, key=cycles.__getitem__)
+        others = "and no fewer with more"
+        if cycles[least] < cycles[1]:
+            others = f"{cycles[least]:,} with {least} times as many; more CTAs win only by more "
+            others += f"than {percent_less(worth)} %"
+        return f"{self._whole(cycles)}, {others}{self._told_of}"
+
+    def of_split(self, cycles: Mapping[int, int], best: int, *, gives_all_as_many: bool) -> str:
+        """Say what ``best`` splits and all others take, and why fewer cycles may not win."""
+        others = (f"{cycles[count]:,} with {count}" for count in sorted(cycles.keys() - {1, best}))
+        told = (self._whole(cycles), f"{cycles[best]:,} with {best} times as many", *others)
+        why = ""
+        if gives_all_as_many and min(cycles.values()) < cycles[best]:
+            share = percent_less(WORTH)
+            why = f"; within {share} % a number wins that gives all SMs as many CTAs"
+        return ", ".join(told) + why + self._told_of
+
+    def of_asked(self, cycles: Mapping[int, int], count: int) -> str:
+        """Say what ``count`` splits take that a caller asks for."""
+        split = f", {cycles[count]:,} with {count} times as many" if count > 1 else ""
+        return f"as asked for; {self._whole(cycles)}{split}{self._told_of}"
+
+    def _whole(self, cycles: Mapping[int, int]) -> str:
+        return f"predicted for a B200 are {cycles[1]:,} cycles with {self.num_ctas} CTAs"
+
+    @property
+    def _told_of(self) -> str:
+        """Say what the cycles are."""
+        unchanged = ", of scores that nothing changes" if self.changes_scores else ""
+        return f" (of medians of draws{unchanged})"
 
 
 def split_candidates(units: int, num_sms: int, most: int) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ def plan_launch(
         scalars |= {"num_sequences": sizes.batch}
         blocks = (stretches_of_line(spec, sizes, num_sms) * spec.config.cta_group(), 1, 1)
     elif spec.variant.is_persistent:
-        num_work = _num_work(spec, blocks)
+        num_work = _num_work(spec, sizes, blocks)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
         counts = _turns(spec, sizes, blocks, num_ctas)
         scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
@@ -209,10 +209,18 @@ def _query_tile_blocks(
     x, y, z = sizes.blocks(TileShape.of(spec.config), by_rows=spec.variant.by_rows)
     if spec.heads_first:
         return _sections(spec, sizes, (x, y, z))
-    for name, count in (("heads", y), ("batch", z)):
-        if count > MAX_GRID_YZ:
-            raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
+    _check_grid("heads_k" if sizes.num_q_heads > y else "heads_q", y)
+    _check_grid("batch", z)
     return x * num_splits, y, z
+
+
+def _check_grid(name: str, count: int) -> None:
+    """Refuse more than a grid holds of what ``name`` counts."""
+    if count > MAX_GRID_YZ:
+        raise ValueError(
+            f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}; nearest supported choice: "
+            f"{name}={MAX_GRID_YZ}"
+        )
 
 
 def _sections(
@@ -226,11 +234,15 @@ def _sections(
     tiles = ctas // spec.config.cta_group()
     together = heads_of_section(heads, bytes_of_head(spec, sizes))
     sections = heads // together * batch
-    for name, count in (("query tiles", tiles), ("heads and sequences", sections)):
+    _check_grid("batch", batch)
+    for name, count, what in (
+        (f"seqlen_q={sizes.seqlen_q}", tiles, "query tiles"),
+        (f"batch={batch}, heads_q={sizes.num_q_heads}", sections, "heads and sequences"),
+    ):
         if count > MAX_GRID_YZ:
             raise ValueError(
-                f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}; nearest supported "
-                'choice: scheduler="persistent"'
+                f"{name}: {count} {what}, of which a launch grid holds at most {MAX_GRID_YZ}; "
+                "nearest supported choice: scheduler='persistent'"
             )
     return together * spec.config.cta_group(), tiles, sections
 
@@ -272,11 +284,17 @@ def _kept(spec: AttentionSpec, sizes: AttentionSizes, heads: int) -> int:
     return kept_tiles(sizes.seqlen_q, sizes.seqlen_k, positions, heads, of_key)
 
 
-def _num_work(spec: AttentionSpec, blocks: tuple[int, int, int]) -> int:
+def _num_work(
+    spec: AttentionSpec, sizes: AttentionSizes, blocks: tuple[int, int, int]
+) -> int:
     """Return the query tiles that the CTAs or pairs of a persistent kernel take in turn."""
     num_work = math.prod(blocks) // spec.config.cta_group()
     if num_work > MAX_SEQLEN:
-        raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
+        raise ValueError(
+            f"batch={sizes.batch}, heads_q={sizes.num_q_heads}, seqlen_q={sizes.seqlen_q}: "
+            f"{num_work} query tiles, of which a persistent grid counts {MAX_SEQLEN}; nearest "
+            "supported choice: scheduler='tile'"
+        )
     return num_work
 
 

@@ -1,17 +1,19 @@
 """What a launch of the Blackwell kernels takes, by the keys of its query tiles and their costs.
 
-Cycles are predictions for a B200 (``plan.config.predicted``).
+Cycles are predictions for a B200 (``plan.config.predicted``). Those of query tiles and keys are of
+operands that come in time; a launch takes no less than memory needs for what it reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Final
 
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
-from ..config.predicted import LAUNCH_CYCLES
+from ..config.predicted import LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
 from ..config.prediction import Costs, PredictedRow
 from ..facts.hardware import align_up, ceil_div
 from ..masks.key_tiles import visited_keys
@@ -127,6 +129,35 @@ class QueryTileLoad:
         shorter, last = 2 * (self.longest - self.mean), max(1, self.of_head - 1)
         keys = (self.longest - shorter * tile // last for tile in range(self.of_head))
         return tuple(costs.query_tile(count) for count in keys)
+
+
+def reading_cycles(
+    spec: KernelSpec | Depth512Spec, sizes: AttentionSizes, keys: int | None = None
+) -> int:
+    """Return in how many cycles memory gives every key and its value once.
+
+    ``keys`` are those of a sequence that are read; None: all.
+    """
+    row_bytes = (spec.config.depth + spec.output_depth) * spec.config.qkv_dtype_size
+    rows = sizes.batch * sizes.num_kv_heads * (sizes.seqlen_k if keys is None else keys)
+    return rows * row_bytes // MEMORY_BYTES_PER_CYCLE
+
+
+def told(cycles: Mapping[str, int], reading: int) -> str:
+    """Return predicted cycles in words, none below what memory needs.
+
+    Args:
+        cycles: what each way takes if operands come in time, by its name. reading: what memory
+            takes to give all that is read.
+    """
+    least = LAUNCH_CYCLES + reading
+    first, *others = (f"{max(count, least):,}{{}} with {name}" for name, count in cycles.items())
+    words = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
+    if least <= min(cycles.values()):
+        return words
+    counts = [f"{count:,}" for count in cycles.values()]
+    listed = f"{', '.join(counts[:-1])} and {counts[-1]}"
+    return f"{words}, of which memory needs {least:,} for keys and values; else they were {listed}"
 
 
 def places_of(config: FA4Config | Depth512Config, num_sms: int) -> int:

@@ -37,7 +37,7 @@ class Workload:
     """A problem as the rules see it.
 
     Attributes:
-        config: its configuration with two Q tiles.
+        config: its configuration with two Q tiles, or with one where there is none of two.
         sizes: its sizes; of packed sequences, the longest.
         asked: the number of Q tiles that the caller insists on, or None.
     """
@@ -50,6 +50,11 @@ class Workload:
     def one(self) -> FA4Config:
         """The configuration with one Q tile."""
         return with_one_tile(self.config)
+
+    @property
+    def two(self) -> FA4Config:
+        """The configuration with two Q tiles."""
+        return with_two_tiles(self.config)
 
     @property
     def positions(self) -> int:
@@ -74,9 +79,16 @@ def with_one_tile(config: FA4Config) -> FA4Config:
 
 
 @lru_cache(maxsize=1024)
+def with_two_tiles(config: FA4Config) -> FA4Config:
+    """Return a configuration with two Q tiles per CTA."""
+    return config.with_num_qo(2)
+
+
+@lru_cache(maxsize=1024)
 def _refusal(config: FA4Config) -> str | None:
     """Return why a configuration is impossible, or None; asked anew in every problem."""
-    return None if supported(config) else unsupported_reason(config)
+    reason = None if supported(config) else unsupported_reason(config)
+    return reason and reason.partition("; nearest supported choice")[0]
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,13 @@ QUERY_TILE_RULES: Final = (
         2,
         lambda work: _refusal(work.one) is not None,
         lambda work: f"one Q tile per CTA is not possible: {_refusal(work.one)}",
+        is_final=True,
+    ),
+    QueryTileRule(
+        "plan of one",
+        1,
+        lambda work: _refusal(work.two) is not None,
+        lambda work: f"two Q tiles per CTA are not possible: {_refusal(work.two)}",
         is_final=True,
     ),
     QueryTileRule(
@@ -182,6 +201,26 @@ def with_row_copies(
             and keys.
     """
     return replace(tiles, row_copies=row_copies_of(config, tiles.num_qo, seqlen_q, seqlen_k))
+
+
+def with_fitting_copies(tiles: QueryTiles, config: FA4Config) -> QueryTiles:
+    """Return ``tiles`` with no more copies of the rows than a kernel holds.
+
+    What is chosen after the copies may leave a key tile fewer keys: stream-K beside a large
+    function of scores, persistent CTAs that split keys beside a bias.
+
+    Args:
+        tiles: how many Q tiles a CTA takes. config: the kernel's, with everything chosen.
+    """
+    if tiles.row_copies == 1:
+        return tiles
+    return replace(tiles, row_copies=_fitting_copies(config, tiles.row_copies))
+
+
+@lru_cache(maxsize=1024)
+def _fitting_copies(config: FA4Config, most: int) -> int:
+    fewer = (copies for copies in sorted(ROW_COPIES, reverse=True) if copies <= most)
+    return next((copies for copies in fewer if supported(config.with_num_qo(1, copies))), 1)
 
 
 def _most_copies(holds: Callable[[int], bool], seqlen_k: int) -> int:

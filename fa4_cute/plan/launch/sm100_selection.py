@@ -15,6 +15,7 @@ are those that the host knows: of a cache, the room in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,7 +30,8 @@ from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
 from .chunks import are_handed_out, ends_at_row, is_in_chunks, row_of_chunks
 from .handed import HandedOrder
-from .loads import IntervalLoad, QueryTileLoad, is_interval, kernel_of
+from .key_splits import percent_less
+from .loads import IntervalLoad, QueryTileLoad, is_interval, kernel_of, reading_cycles, told
 from .selection import FEW_KEYS, QueryTiles, choose_query_tiles, with_one_tile
 from .tiles import AttentionSizes, TileShape
 
@@ -60,7 +62,8 @@ UNMASKED: Final = tuple(row for row in PREDICTED if not row.causal)
 class SchedulerChoice:
     """The decision: who takes query tiles, and what each costs; 0 where that is not predicted.
 
-    Of a function of scores nothing is predicted.
+    Of a function of scores nothing is. In ``reading_cycles`` memory gives keys and values; from the
+    share ``worth`` of the others on the last wins; what ``has_copies`` counts as rows held once.
     """
 
     scheduler: Scheduler
@@ -68,6 +71,15 @@ class SchedulerChoice:
     persistent_cycles: int = 0
     dynamic_cycles: int = 0
     has_function: bool = False
+    reading_cycles: int = 0
+    worth: float = 1
+    has_copies: bool = False
+
+    @property
+    def by_whom(self) -> dict[Scheduler, int]:
+        """What is predicted, by who takes the query tiles."""
+        counts = self.tile_cycles, self.persistent_cycles, self.dynamic_cycles
+        return {by: count for by, count in zip(_WHO, counts, strict=False) if count}
 
     @property
     def text(self) -> str:
@@ -78,12 +90,14 @@ class SchedulerChoice:
             return f"{taken}: predicted for a B200 without the function of scores, and {dear}"
         if not self.tile_cycles:
             return f"{taken}: only the device knows how long each sequence is"
-        told = (
-            f"{taken}: predicted for a B200 are {self.tile_cycles:,} cycles with a CTA for every "
-            f"query tile, {self.persistent_cycles:,} with persistent ones"
-        )
-        dynamic = f", {self.dynamic_cycles:,} with dynamic ones" if self.dynamic_cycles else ""
-        return told + dynamic
+        by_whom = self.by_whom
+        names = {by: _WHO[by].replace(" CTAs", " ones") for by in by_whom}
+        words = told({names[by]: count for by, count in by_whom.items()}, self.reading_cycles)
+        least, why = min(by_whom, key=by_whom.__getitem__), ""
+        if self.worth < 1 and by_whom[least] < by_whom[self.scheduler]:
+            why = f"; {names[least]} win only by more than {percent_less(self.worth)} %"
+        told_of = "means of draws, with rows held once" if self.has_copies else "means of draws"
+        return f"{taken}: predicted for a B200 are {words}{why} (of {told_of})"
 
 
 _WHO: Final = {
@@ -101,10 +115,12 @@ def choose_blackwell_query_tiles(
     as long, or nothing is predicted: with few keys and a mask, too.
 
     Args:
-        spec: the kernel with two Q tiles. sizes, num_sms: of the call.
-        asked: the number that the caller insists on, or None.
+        spec: the kernel with two Q tiles, or with one where there is none of two.
+        sizes, num_sms: of the call. asked: the number that the caller insists on, or None.
     """
     ruled = choose_query_tiles(spec.config, sizes, asked)
+    if asked is None and ruled.num_qo > 1 and (spec.variant.in_cluster or spec.variant.last_joins):
+        return QueryTiles(1, "CTAs that join the splits of a query tile have one", is_final=True)
     config, causal = spec.config, spec.variant.causal
     rows = _comparable_rows(spec, sizes)
     if ruled.is_final or None in rows or is_empty(sizes):
@@ -114,13 +130,25 @@ def choose_blackwell_query_tiles(
         for of, row in zip((with_one_tile(config), config), rows, strict=True)
         if row is not None
     )
-    predicted = f"predicted for a B200 are {one:,} cycles with one Q tile, {two:,} with two"
+    counts = told({"one Q tile": one, "two": two}, reading_cycles(spec, sizes))
+    predicted = f"predicted for a B200 are {counts}{_what_counts(rows, causal=causal)}"
     best = 1 if one < two else 2
     are_exact = all(row and (row.causal or row.most_keys) for row in rows)
     clear = CLEAR_EXACTLY if are_exact else CLEAR
-    if best == ruled.num_qo or min(one, two) > clear * max(one, two):
-        return QueryTiles(ruled.num_qo, f"{ruled.reason}; {predicted}")
+    if best == ruled.num_qo:
+        return QueryTiles(best, f"{ruled.reason}; {predicted}")
+    if min(one, two) > clear * max(one, two):
+        why = f"within {percent_less(clear)} % the rule decides"
+        return QueryTiles(ruled.num_qo, f"{ruled.reason}; {predicted}; {why}")
     return QueryTiles(best, predicted)
+
+
+def _what_counts(rows: Iterable[PredictedRow | None], *, causal: bool) -> str:
+    """Say what predictions of one and two Q tiles leave out that others of the launch count."""
+    if not causal:
+        return ""
+    masked = all(row and row.causal for row in rows)
+    return " (without dynamic CTAs)" if masked else " (without dynamic CTAs, and by unmasked keys)"
 
 
 def choose_blackwell_scheduler(
@@ -138,7 +166,8 @@ def choose_blackwell_scheduler(
             return None
         spec = replace(spec, variant=replace(spec.variant, sink=False))
     if spec.variant.score_mod is None:
-        return _choice(spec, sizes, num_sms)
+        found = _choice(spec, sizes, num_sms)
+        return found and replace(found, has_copies=spec.config.row_copies > 1)
     spec = replace(spec, variant=replace(spec.variant, score_mod=None))
     cheap, dear = (_choice(spec, sizes, num_sms, times) for times in (1, DEAREST))
     if cheap is None or dear is None or cheap.scheduler is not dear.scheduler:
@@ -177,7 +206,7 @@ def _choice(
     if not row.causal or load.is_even:
         tile, persistent = load.placed_cycles(row.tile), load.persistent_cycles(row)
         best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
-        return SchedulerChoice(best, tile, persistent)
+        return SchedulerChoice(best, tile, persistent, reading_cycles=reading_cycles(spec, sizes))
     return _choice_with_a_mask(row, load, spec, sizes)
 
 
@@ -204,7 +233,8 @@ def _choice_of_intervals(
         return None
     tile, persistent = load.tile_cycles(row.tile), load.persistent_cycles(row.persistent)
     best = Scheduler.PERSISTENT if persistent < CLEAR_EXACTLY * tile else Scheduler.TILE
-    return SchedulerChoice(best, tile, persistent)
+    reading = reading_cycles(spec, sizes, min(max(load.keys), sizes.seqlen_k))
+    return SchedulerChoice(best, tile, persistent, reading_cycles=reading, worth=CLEAR_EXACTLY)
 
 
 def _choice_with_a_mask(
@@ -215,13 +245,16 @@ def _choice_with_a_mask(
     order = HandedOrder.of(spec, sizes, keeps_short=False)
     tile, persistent = load.handed_cycles(row.tile, order), load.turns_cycles(row.persistent)
     best = Scheduler.PERSISTENT if persistent < tile else Scheduler.TILE
+    reading = reading_cycles(spec, sizes)
     if row.dynamic is None:
-        return SchedulerChoice(best, tile, persistent)
+        return SchedulerChoice(best, tile, persistent, reading_cycles=reading)
     order = HandedOrder.of(spec, sizes, keeps_short=True)
     dynamic = load.handed_cycles(row.dynamic, order)
     if dynamic < min(tile, AHEAD_OF_TURNS * persistent):
         best = Scheduler.DYNAMIC
-    return SchedulerChoice(best, tile, persistent, dynamic)
+    return SchedulerChoice(
+        best, tile, persistent, dynamic, reading_cycles=reading, worth=AHEAD_OF_TURNS
+    )
 
 
 def is_empty(sizes: AttentionSizes) -> bool:

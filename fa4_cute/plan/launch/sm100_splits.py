@@ -26,7 +26,6 @@ from ..config.predicted import (
     BOX_CYCLES,
     DECODING,
     LAUNCH_CYCLES,
-    MEMORY_BYTES_PER_CYCLE,
     PREDICTED,
 )
 from ..config.prediction import EXCHANGED, ROWS_AT_ONCE, Costs, DecodingRow, predicted_of
@@ -38,8 +37,16 @@ from ..masks.masks import CAUSAL, NULL
 from ..memory.chunks import boxes_of_tile
 from ..spec.combine_spec import MAX_SPLITS, rounds_of_loads
 from ..spec.variant import Partition, Variant
-from .key_splits import MOST_ROUNDS, WORTH, KeySplits, split_candidates, tiles_in_line
-from .loads import QueryTileLoad, kernel_of
+from .key_splits import (
+    MOST_ROUNDS,
+    WORTH,
+    ChoiceWords,
+    KeySplits,
+    percent_less,
+    split_candidates,
+    tiles_in_line,
+)
+from .loads import QueryTileLoad, kernel_of, reading_cycles
 from .sm100_selection import CLEAR, UNMASKED, BlackwellSpec, is_empty
 from .split_selection import CLUSTER_DEPTHS, PLACES, SplitChoice
 from .tiles import AttentionSizes, TileShape
@@ -99,12 +106,10 @@ class SplitLoad:
     ) -> SplitLoad:
         """Return the load of a kernel with one Q tile per CTA, or of pairs."""
         config = spec.config
-        key_bytes = (config.depth + spec.output_depth) * config.qkv_dtype_size
-        moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
         tiles = QueryTileLoad.of(config, sizes, num_sms, causal=spec.variant.causal)
         rows = sizes.num_queries * sizes.num_q_heads
         of_tile = min(spec.tile_positions, sizes.seqlen_q) * spec.rows_per_position
-        moving = moved // MEMORY_BYTES_PER_CYCLE
+        moving = reading_cycles(spec, sizes)
         return cls(tiles, rows, of_tile, moving, row, spec.output_depth, config.BN)
 
     def candidates(self, keys: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -183,6 +188,8 @@ class SplitLoad:
         if Partition.CLUSTER in cycles:
             first += f" ({clusters_at_once(self.tiles.places, num_splits)} at once)"
         told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
+        if cycles[best] > min(cycles.values()):
+            told += f"; a cluster wins only by more than {percent_less(CLUSTERED)} %"
         return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 
 
@@ -226,45 +233,31 @@ def choose_blackwell_splits(
         best = least
     words = ChoiceWords(_changes_scores(spec.variant), spec.cluster_size * units)
     if cycles[best] > worth * cycles[1]:
-        return BlackwellSplits(KeySplits(1, words.of_whole(cycles)), None, cycles[1])
+        return BlackwellSplits(KeySplits(1, words.of_whole(cycles, worth)), None, cycles[1])
     reason = words.of_split(cycles, best, gives_all_as_many=best in even)
     return BlackwellSplits(KeySplits(best, reason), load.joined(best, found[best]), cycles[best])
 
 
-@dataclass(frozen=True)
-class ChoiceWords:
-    """A choice in words.
-
-    Attributes:
-        changes_scores: whether the kernel does, so that its keys may cost more.
-        num_ctas: without splits.
-    """
-
-    changes_scores: bool
-    num_ctas: int
-
-    def of_whole(self, cycles: Mapping[int, int]) -> str:
-        """Say what whole keys take, of cycles by numbers of splits."""
-        return f"{self._whole(cycles)}, and no fewer with more{self._told_of}"
-
-    def of_split(self, cycles: Mapping[int, int], best: int, *, gives_all_as_many: bool) -> str:
-        """Say what ``best`` splits and all others take, and why fewer cycles may not win."""
-        others = (f"{cycles[count]:,} with {count}" for count in sorted(cycles.keys() - {1, best}))
-        told = (self._whole(cycles), f"{cycles[best]:,} with {best} times as many", *others)
-        why = ""
-        if gives_all_as_many and min(cycles.values()) < cycles[best]:
-            share = round(100 * (1 - WORTH))
-            why = f"; within {share} % a number wins that gives all SMs as many CTAs"
-        return ", ".join(told) + why + self._told_of
-
-    def _whole(self, cycles: Mapping[int, int]) -> str:
-        return f"predicted for a B200 are {cycles[1]:,} cycles with {self.num_ctas} CTAs"
-
-    @property
-    def _told_of(self) -> str:
-        """Say what the cycles are."""
-        unchanged = ", of scores that nothing changes" if self.changes_scores else ""
-        return f" (of medians of draws{unchanged})"
+def predicted_for_asked(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_splits: int, num_sms: int
+) -> KeySplits | None:
+    """Return a number of splits that a caller asks for, with what it is predicted to take; None:
+    nothing is predicted."""
+    row = _decoding_row_of(spec, spec.variant)
+    if row is None or is_empty(sizes):
+        return None
+    load = SplitLoad.of(spec, sizes, num_sms, row)
+    units = load.tiles.units
+    if sizes.seqlen_q > _queries_of_step(spec) and units > load.tiles.places:
+        return None
+    cycles, where = {1: min(load.cycles(1).values())}, spec.variant.partition
+    if num_splits > 1:
+        split = load.cycles(num_splits)
+        if where not in split:
+            return None
+        cycles[num_splits] = split[where]
+    words = ChoiceWords(_changes_scores(spec.variant), spec.config.cta_group() * units)
+    return KeySplits(num_splits, words.of_asked(cycles, num_splits))
 
 
 def cycles_of_last(

@@ -158,8 +158,8 @@ def _stage_problem(config: FA4Config) -> str | None:
 def _budget_problem(config: FA4Config) -> str | None:
     if config.num_kv_stages < MIN_KV_STAGES:
         return (
-            f"shared memory holds {config.num_kv_stages} K/V stage(s), "
-            f"and the kernel needs {MIN_KV_STAGES}"
+            f"num_qo={config.num_qo}: shared memory holds {config.num_kv_stages} K/V stage(s) of "
+            f"{config.qk_depth}/{config.ov_depth} columns, and the kernel needs {MIN_KV_STAGES}"
         )
     if config.smem_used > SMEM_CAPACITY:
         return f"the plan uses {config.smem_used} of {SMEM_CAPACITY} bytes of shared memory"
@@ -183,6 +183,14 @@ def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
         yield "pair_cta=False", replace(config, pair_cta=False)
     if config.splitk_partitions > MAX_CLUSTER:
         yield f"splitk_partitions={MAX_CLUSTER}", replace(config, splitk_partitions=MAX_CLUSTER)
+    also = ""
+    if config.shared_rope and config.rope_depth() <= 0:
+        also, config = ", shared_rope=False", replace(config, shared_rope=False)
+        yield "shared_rope=False", config
+    if config.rope_apart:
+        whole = replace(config, ov_depth=config.padded_ov_depth)
+        for num_qo in (config.num_qo, 1):
+            yield f"ov_depth={whole.ov_depth}", whole.with_num_qo(num_qo)
     other = 3 - config.num_qo
     yield f"num_qo={other}", config.with_num_qo(other)
     yield f"num_qo={other}, pair_cta=False", replace(config, num_qo=other, pair_cta=False)
@@ -190,7 +198,7 @@ def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
     plain = replace(config, pair_cta=False)
     unit = TMA_ALIGN // config.qkv_dtype_size
     for depth in (align_up(config.ov_depth, unit), 192):
-        text = f"qk_depth=ov_depth={depth}"
+        text = f"qk_depth=ov_depth={depth}{also}"
         smaller = replace(plain, qk_depth=depth, ov_depth=depth)
         yield text, smaller
         yield f"{text} in bf16", replace(smaller, **bf16)

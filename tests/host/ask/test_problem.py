@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import fa4_cute
 from fa4_cute.host.ask.problem import Problem, dtype_name
 from fa4_cute.plan.facts.dtypes import DType
 
@@ -169,5 +170,17 @@ def test_dtype_of_something_else() -> None:
 def test_sizes_are_integers() -> None:
     with pytest.raises(TypeError, match=r"seqlen_q=1\.5: expected an integer, got float"):
         Problem("bf16", 1, 1.5, 1, 1, 1, 64, 64)  # type: ignore[arg-type]  # refused
-    with pytest.raises(ValueError, match="batch=-1: must be 0 or more"):
+    with pytest.raises(ValueError, match=r"batch=-1: must be 0 or more; .* choice: batch=0$"):
         Problem("bf16", -1, 1, 1, 1, 1, 64, 64)
+    with pytest.raises(ValueError, match=r"heads_k=-4: .* choice: heads_k=0$"):
+        Problem("bf16", 1, 1, 1, 4, -4, 64, 64)
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("bf16", 8), ("fp8_e4m3", 16), ("invalid", 8)])
+def test_a_negative_head_dim_has_the_smallest_one_as_its_nearest(dtype: str, least: int) -> None:
+    with pytest.raises(ValueError, match=f"^head_dim=-8: .* choice: head_dim={least}$"):
+        Problem(dtype, 1, 1, 1, 1, 1, -8, 64)
+    with pytest.raises(ValueError, match=f"^head_dim_v=-8: .* choice: head_dim_v={least}$"):
+        Problem(dtype, 1, 1, 1, 1, 1, 64, -8)
+    if dtype != "invalid":
+        assert fa4_cute.can_implement(head_dim=least, dtype=dtype)

@@ -64,7 +64,7 @@ def test_short_forms_and_masks_meet() -> None:
 @pytest.mark.parametrize(
     ("window", "error", "words"),
     [
-        ((-2, 0), ValueError, "window_size left=-2: must be -1 or more"),
+        ((-2, 0), ValueError, "-1 or more; nearest supported choice: left -1, for no limit"),
         ((0, -2), ValueError, "window_size right=-2"),
         (3, TypeError, "window_size=3: expected (left, right)"),
         ((1, 2, 3), TypeError, "window_size=(1, 2, 3)"),
@@ -177,7 +177,7 @@ def test_alibi_brings_its_slopes_alone() -> None:
 @pytest.mark.parametrize(
     ("option", "error", "words"),
     [
-        ({"num_splits": 0}, ValueError, "num_splits=0: must be 1 or more"),
+        ({"num_splits": 0}, ValueError, "1 or more; nearest supported choice: num_splits=1"),
         ({"num_splits": 1.5}, TypeError, "num_splits=1.5"),
         ({"scheduler": "fast"}, ValueError, "scheduler='fast': nearest supported choice: tile or"),
         ({"scheduler": 3}, TypeError, "scheduler=3"),

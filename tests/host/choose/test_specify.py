@@ -11,6 +11,7 @@ import fa4_cute
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
+from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.masks.masks import SlidingWindowMask
 from fa4_cute.plan.spec.variant import Scheduler
 
@@ -156,3 +157,39 @@ def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
             settled = posed.settled(variant, found.num_splits)
             assert settled.variant == variant
             assert settled.settled(variant, 5) is settled
+
+
+def test_stream_k_has_no_copies_of_few_rows_that_its_key_tiles_do_not_hold() -> None:
+    """A function of scores beside scales per token leaves a key tile half of its keys."""
+    step: dict[str, Any] = {
+        "head_dim": 128, "dtype": "fp8_e4m3", "heads_q": 64, "heads_k": 8, "batch": 16,
+        "seqlen_q": 1, "seqlen_k": 4096, "ragged_q": True, "ragged_k": True,
+    }  # fmt: skip
+    assert "with 4 copies of its few rows" in fa4_cute.can_implement(**step, softcap=30.0).reason
+    support = fa4_cute.can_implement(**step, softcap=30.0, token_scales=True)
+    assert support, support.reason
+    text = fa4_cute.explain(**step, softcap=30.0, token_scales=True)
+    assert "stream-K" in text
+    assert "copies of its few rows" not in text
+    assert "tile 128 x 64" in text
+
+
+@pytest.mark.parametrize("split", ["cluster", "last"])
+def test_splits_that_ctas_join_have_one_q_tile_where_that_is_left_open(split: str) -> None:
+    asked: dict[str, Any] = {"head_dim": 128, "heads_q": 8, "seqlen_q": 4096, "num_splits": 4}
+    text = fa4_cute.explain(**asked, split=split)
+    assert "one Q tile per CTA: " in text
+    assert not fa4_cute.can_implement(**asked, split=split, num_qo=2)
+    assert "two Q tiles per CTA: " in fa4_cute.explain(**asked, split="workspace")
+
+
+@pytest.mark.parametrize("num_qo", [None, 1])
+def test_narrow_values_have_one_q_tile_where_two_do_not_fit(num_qo: int | None) -> None:
+    """Their key tiles are the longer, the narrower V is: shared memory holds too few."""
+    for keys in (100, 4096):
+        posed = Problem("bf16", 1, keys, keys, 8, 2, 176, 32, num_qo=num_qo, arch="sm_100a")
+        config = require(choose(posed)).spec.config
+        assert isinstance(config, FA4Config)
+        assert config.num_qo == 1
+    refused = fa4_cute.can_implement(head_dim=176, head_dim_v=32, num_qo=2)
+    assert (bool(refused), refused.nearest) == (False, "num_qo=1")

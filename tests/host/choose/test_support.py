@@ -103,11 +103,21 @@ def test_sizes_and_scale_share_a_kernel() -> None:
         ({"num_kv_heads": 0}, ValueError, ("4 heads", "0 heads", "1 key/value heads")),
         ({"seqlen_q": 2**31}, ValueError, ("seqlen_q=2147483648", str(MAX_SEQLEN))),
         ({"seqlen_k": 2**31}, ValueError, ("seqlen_k=2147483648", str(MAX_SEQLEN))),
-        ({"batch": 70000}, NotImplementedError, ("batch=70000", "65535")),
+        ({"batch": 70000}, NotImplementedError, ("batch=70000", "choice: batch=65535")),
+        (
+            {"batch": 10**6, "arch": "sm_90a", "causal": True, "seqlen_q": 1024},
+            NotImplementedError,
+            ("batch=1000000", "choice: batch=65535"),
+        ),
         (
             {"num_q_heads": 140000, "num_kv_heads": 70000},
             NotImplementedError,
-            ("heads=70000", "65535"),
+            ("heads_k=70000", "choice: heads_k=65535"),
+        ),
+        (
+            {"num_q_heads": 70000, "num_kv_heads": 70000},
+            NotImplementedError,
+            ("heads_q=70000", "choice: heads_q=65535"),
         ),
     ],
 )
@@ -139,7 +149,8 @@ def test_different_head_dim_of_v() -> None:
     assert "256" in str(refused.nearest)
     narrow = refusal(head_dim=64, head_dim_v=128)
     assert narrow.error is NotImplementedError
-    assert "qk_depth=64 is smaller than ov_depth=128" in narrow.reason
+    assert "head_dim=64 is smaller than head_dim_v=128" in narrow.reason
+    assert narrow.nearest == "head_dim=head_dim_v=128"
 
 
 def test_a_pair_of_ctas_on_request() -> None:

@@ -18,7 +18,10 @@ from fa4_cute.host.choose.support import Choice, choose
         ({"head_dim": 128, "dtype": "fp32"}, ("fp32", "bf16, fp16, fp8_e4m3")),
         ({"head_dim": 72, "dtype": "fp8_e4m3"}, ("72", "16 bytes", "80")),
         ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
-        ({"head_dim": 64, "head_dim_v": 128}, ("ov_depth=128", "ov_depth=64")),
+        (
+            {"head_dim": 64, "head_dim_v": 128},
+            ("head_dim_v=128 exceeds head_dim=64", "head_dim_v=64"),
+        ),
         (
             {"head_dim": 192, "head_dim_v": 128, "rope_dtype": "bf16"},
             ("rope_dtype=bf16", "SM90MHA", "columns of q and k"),

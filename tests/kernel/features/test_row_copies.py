@@ -134,6 +134,36 @@ def test_no_copies_where_no_register_is_left() -> None:
     assert copies_of(few_of_pair("ragged union")) == 4
 
 
+UNEVEN: Lengths = ((1, 2048), *((1, 8),) * 59)
+"""Room for so many keys that the call gets stream-K of itself; most of it is empty."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [few("tokens ragged softcap", 64, UNEVEN, dtype=FP8), *also(few("ragged union", 64, UNEVEN))],
+    ids=lambda case: "+".join(sorted(case.features)),
+)
+def test_no_copies_where_stream_k_has_small_key_tiles(case: Case) -> None:
+    assert spec_of(case).variant.streams_keys
+    assert copies_of(case) == 1
+    check(case)
+
+
+NARROW = (
+    few("", 176, ((1, 300), (1, 300)), head_dim_v=32),
+    few("causal", 144, ((200, 300), (200, 300)), head_dim_v=64),
+)
+"""V so narrow beside K that shared memory holds a single Q tile."""
+
+
+@pytest.mark.parametrize("case", [NARROW[1], *also(NARROW[0])], ids=str)
+def test_one_q_tile_where_two_do_not_fit(case: Case) -> None:
+    spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
+    assert spec.config.num_qo == 1
+    check(case)
+
+
 def inputs(keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(5)
     q = torch.randn(1, 1, 4, 64)

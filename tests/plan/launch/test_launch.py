@@ -92,7 +92,7 @@ def test_only_fp8_kernels_have_a_value_scale() -> None:
     [({"num_kv_heads": 4}, "num_kv_heads=4"), ({"scale": math.nan}, "softmax_scale=nan"),
      ({"seqlen_k": 2**31 - 1}, "seqlen_k=2147483647"),
      ({"scale": math.inf}, "softmax_scale=inf"), ({"batch": 65536}, "batch=65536"),
-     ({"num_q_heads": 65536, "num_kv_heads": 65536}, "heads=65536"),
+     ({"num_q_heads": 65536, "num_kv_heads": 65536}, "heads_q=65536"),
      ({"seqlen_q": 2**31 - 1}, "seqlen_q=2147483647")],
 )  # fmt: skip
 def test_refusals_name_the_value(change: dict[str, Any], message: str) -> None:
@@ -124,8 +124,10 @@ def test_a_persistent_grid_counts_its_query_tiles_in_31_bits() -> None:
     spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
     most = AttentionSizes(65535, 256, 1, 32768, 32768)
     assert plan_launch(spec, most, 1.0).scalars["num_work"] == 65535 * 32768
-    with pytest.raises(ValueError, match=r"query tiles: a persistent grid counts to"):
+    with pytest.raises(ValueError, match=r"^batch=65535, heads_q=32769, seqlen_q=256: .*='tile'$"):
         plan_launch(spec, AttentionSizes(65535, 256, 1, 32769, 32769), 1.0)
+    other = KernelSpec.for_attention(DType.BF16, 128)
+    assert plan_launch(other, AttentionSizes(65535, 256, 1, 32769, 32769), 1.0).grid[1] == 32769
 
 
 @pytest.mark.parametrize(
@@ -170,5 +172,5 @@ def test_other_grids_have_their_query_tiles_along_x(variant: Variant) -> None:
 def test_more_query_tiles_than_a_grid_has_along_y_are_refused() -> None:
     spec = SM90Spec.for_attention(DType.BF16, 128, causal=True)
     sizes = AttentionSizes(1, 128 * 65536, 128, 1, 1)
-    with pytest.raises(ValueError, match=r"query tiles=65536.*persistent"):
+    with pytest.raises(ValueError, match=r"^seqlen_q=8388608: 65536 query tiles.*'persistent'$"):
         plan_launch(spec, sizes, softmax_scale=1.0)

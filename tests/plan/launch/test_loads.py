@@ -1,6 +1,6 @@
 """What launches of windows take, and who takes their query tiles; sinks, packed prompts, chunks.
 
-And of functions of scores, whose cost nobody knows.
+And of functions of scores, whose cost nobody knows; what memory needs, and what is said of cycles.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fa4_cute
 from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
-from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
+from fa4_cute.plan.config.predicted import LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE
 from fa4_cute.plan.config.prediction import Costs, PredictedRow
 from fa4_cute.plan.launch import sm100_selection
 from fa4_cute.plan.launch.launch import plan_launch
-from fa4_cute.plan.launch.loads import IntervalLoad, is_interval
+from fa4_cute.plan.launch.loads import IntervalLoad, is_interval, reading_cycles, told
 from fa4_cute.plan.launch.sm100_selection import (
     DEAREST,
     BlackwellSpec,
@@ -227,3 +228,74 @@ def test_a_function_has_a_cta_for_every_query_tile_where_the_best_goes_by_its_co
 def test_packed_functions_are_handed_out_too() -> None:
     found = chosen(features={**ROWS, "score_mod": MOD}, causal=True)
     assert found.spec.variant.scheduler is Scheduler.DYNAMIC
+
+
+def test_no_cycles_are_said_that_memory_does_not_give() -> None:
+    ways = {"one": 9000, "two": 7000}
+    assert told(ways, 0) == "9,000 cycles with one, 7,000 with two"
+    assert told(ways, 7000 - LAUNCH_CYCLES) == told(ways, 0)
+    assert told(ways, 7001 - LAUNCH_CYCLES) == (
+        "9,000 cycles with one, 7,001 with two, of which memory needs 7,001 for keys and values; "
+        "else they were 9,000 and 7,000"
+    )
+    assert told({**ways, "three": 8000}, 20_000 - LAUNCH_CYCLES).endswith("9,000, 7,000 and 8,000")
+
+
+def test_memory_gives_every_key_of_a_cache_once() -> None:
+    found = chosen(features={}, seqlen_q=1, num_q_heads=32, head_dim=192)
+    spec: Any = found.spec
+    sizes = replace(PROMPT, num_q_heads=32).sizes
+    of_key = 2 * (192 + 128)
+    assert reading_cycles(spec, sizes) == 4 * 16 * 4096 * of_key // MEMORY_BYTES_PER_CYCLE
+    assert reading_cycles(spec, sizes, 128) == 4 * 16 * 128 * of_key // MEMORY_BYTES_PER_CYCLE
+
+
+def test_lines_about_one_launch_say_as_many_cycles() -> None:
+    """A step of decoding whose keys memory gives later than its CTAs would take them."""
+    text = fa4_cute.explain(
+        head_dim=128, heads_q=16, heads_k=16, batch=64, seqlen_q=1, seqlen_k=8192
+    )
+    count = "1,106,633"
+    assert f"{count} cycles with a CTA for every query tile, {count} with persistent ones" in text
+    assert f"{count} cycles with 1024 CTAs" in text
+    assert "else they were 594,305 and 571,592 (of means of draws, with rows held once)" in text
+    tiles = fa4_cute.explain(head_dim=128, heads_q=40, batch=64, seqlen_q=1, seqlen_k=500)
+    assert "172,202 cycles with one Q tile, 172,202 with two, of which memory needs" in tiles
+
+
+def test_query_tiles_and_scheduler_say_what_each_counts() -> None:
+    prompt = {"heads_q": 16, "batch": 8, "seqlen_q": 2048}
+    text = fa4_cute.explain(**prompt, head_dim=128, causal=True)
+    assert "175,903 with two (without dynamic CTAs, and by unmasked keys)" in text
+    assert "151,582 with dynamic ones (of means of draws)" in text
+    narrow = fa4_cute.explain(**prompt, head_dim=64, causal=True)
+    assert "with two (without dynamic CTAs)\n" in narrow
+    assert "without dynamic CTAs" not in fa4_cute.explain(**prompt, head_dim=128)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [
+        (
+            {"head_dim": 96, "heads_q": 16, "batch": 30, "seqlen_q": 1024, "causal": True},
+            "157,599 with persistent ones, 157,365 with dynamic ones; dynamic ones win only by "
+            "more than 1 % (of means of draws)",
+        ),
+        (
+            {"head_dim": 128, "heads_q": 24, "batch": 2, "seqlen_q": 1536,
+             "window_size": (1024, 0)},
+            "50,052 with persistent ones; persistent ones win only by more than 5 %",
+        ),
+        (
+            {"head_dim": 64, "heads_q": 24, "seqlen_q": 2048, "dtype": "fp8_e4m3"},
+            "66,608 cycles with one Q tile, 72,179 with two; within 10 % the rule decides",
+        ),
+    ],
+)  # fmt: skip
+def test_who_wins_with_more_cycles_wins_by_a_margin_that_is_said(
+    prompt: dict[str, Any], why: str
+) -> None:
+    assert why in fa4_cute.explain(**prompt)
+    most = fa4_cute.explain(head_dim=128, heads_q=16, batch=32, seqlen_q=4096)
+    assert "win only" not in most
+    assert "within" not in most

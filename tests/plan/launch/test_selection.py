@@ -17,6 +17,7 @@ from fa4_cute.plan.launch.selection import (
     Workload,
     choose_query_tiles,
     row_copies_of_pair,
+    with_fitting_copies,
     with_row_copies,
 )
 from fa4_cute.plan.launch.tiles import AttentionSizes
@@ -149,6 +150,17 @@ def test_a_tile_that_does_not_divide_has_no_copies() -> None:
     assert with_row_copies(one, few, 1, 1024).row_copies == 1
 
 
+@pytest.mark.parametrize("keys", [64, 128, 192])
+def test_no_more_copies_than_the_chosen_kernel_holds(keys: int) -> None:
+    """What is chosen after the copies may leave a key tile fewer keys."""
+    work = workload(1)
+    one = with_row_copies(choose_query_tiles(work.config, work.sizes), work.config, 1, 1024)
+    assert one.row_copies == 4
+    found = with_fitting_copies(one, replace(work.config.with_num_qo(1), bn_cap=keys))
+    assert found == replace(one, row_copies=4 if keys >= KEYS_OF_COPIES else 1)
+    assert with_fitting_copies(replace(one, row_copies=2), work.config).row_copies == 2
+
+
 @pytest.mark.parametrize(
     ("seqlen_q", "group", "copies"),
     [(1, 1, 4), (64, 1, 4), (65, 1, 2), (16, 4, 4), (17, 4, 2), (32, 4, 2), (33, 4, 1), (9, 64, 1)],
@@ -176,3 +188,12 @@ def test_fewer_keys_than_a_tile_are_not_divided() -> None:
     assert with_row_copies(one, work.config, 1, KEYS_OF_COPIES - 1).row_copies == 1
     pair = Depth512Config.for_attention(DType.FP8_E4M3, 256)
     assert row_copies_of_pair(pair, 1, KEYS_OF_COPIES - 1) == 1
+
+
+def test_one_q_tile_where_shared_memory_does_not_hold_two() -> None:
+    for seqlen_q in (1, 10**5):
+        config = FA4Config.for_attention(DType.BF16, 176, ov_depth=32, num_qo=1)
+        choice = choose_query_tiles(config, AttentionSizes(1, seqlen_q, 1, 1, 1))
+        assert (choice.num_qo, choice.is_final) == (1, True)
+        assert "two Q tiles per CTA are not possible: num_qo=2: shared memory" in choice.text
+        assert "nearest supported choice" not in choice.text

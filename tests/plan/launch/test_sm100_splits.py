@@ -61,6 +61,9 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
     assert close.split is not None
     assert close.split.partition is WORKSPACE
     assert "116,033 cycles in a cluster (74 at once), 123,324 by the last" in close.split.text
+    margin = "; a cluster wins only by more than 5 %"
+    assert close.split.text.endswith(margin)
+    assert margin not in many.split.text
 
 
 @pytest.mark.parametrize(
@@ -236,6 +239,16 @@ def test_explain_says_why_fewer_cycles_do_not_win() -> None:
     assert two is not None
     assert "within 5 %" not in two.text
     assert two.text.endswith(" (of medians of draws)")
+
+
+def test_whole_keys_say_by_how_much_splits_would_have_to_win() -> None:
+    for prompt, told in (
+        ({"heads_q": 4, "seqlen_q": 64, "seqlen_k": 1536, "dtype": "fp8_e4m3"},
+         "15,576 cycles with 4 CTAs, 15,296 with 4 times as many; more CTAs win only by more than "
+         "5 % (of medians of draws)"),
+        ({"heads_q": 4, "batch": 37, "seqlen_k": 128 * 64, "seqlen_q": 1}, ", and no fewer with"),
+    ):  # fmt: skip
+        assert told in fa4_cute.explain(head_dim=64, **prompt)
 
 
 def test_ctas_of_pairs_are_counted_one_by_one() -> None:

@@ -33,6 +33,22 @@ from tests.plan.strategies import any_configs
         (FA4Config(8, 1, 64, 64, num_qo=1, row_copies=4, bn_cap=64), r"tiles of 64 keys do not"),
         (FA4Config(64, 64, 64, 64, num_qo=1, row_copies=4), r"32 rows do not hold the 64 heads"),
         (
+            FA4Config(8, 1, 64, 64, shared_rope=True),
+            r"no rope columns; nearest supported choice: shared_rope=False$",
+        ),
+        (
+            FA4Config(8, 1, 64, 128, shared_rope=True),
+            r"choice: qk_depth=ov_depth=128, shared_rope=False$",
+        ),
+        (
+            FA4Config.for_attention(DType.BF16, 144, ov_depth=32, rope_dtype=DType.FP16),
+            r"ov_depth=32: rope columns .* whole chunk of 64 columns; .* choice: ov_depth=64$",
+        ),
+        (
+            FA4Config.for_attention(DType.BF16, 176, ov_depth=32),
+            r"^num_qo=2: shared memory holds 1 K/V stage\(s\) of 176/32 columns.*: num_qo=1$",
+        ),
+        (
             FA4Config.for_attention(DType.BF16, 256, ov_depth=192, pair_cta=True),
             r"serves ov_depth <= 128, not 192.*choice: pair_cta=False",
         ),
@@ -70,6 +86,12 @@ def test_the_named_alternative_is_supported(config: FA4Config) -> None:
         )
     if depth := re.search(r"qk_depth=ov_depth=(\d+)", choice):
         changes |= {"qk_depth": int(depth[1]), "ov_depth": int(depth[1]), "pair_cta": False}
+    elif depth := re.search(r"ov_depth=(\d+)", choice):
+        changes["ov_depth"] = int(depth[1])
+        if not supported(replace(config, **changes)):
+            changes["num_qo"] = 1
+    if "shared_rope=False" in choice:
+        changes["shared_rope"] = False
     if choice.endswith("in bf16"):
         changes |= {"qkv_dtype": DType.BF16, "swizzle_mode": SwizzleMode.B128}
     assert supported(replace(config, **changes))
