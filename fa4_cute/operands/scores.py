@@ -108,9 +108,16 @@ def visible_rows(
     spec = tiles[0].ctx.spec
     variant = spec.variant
     if variant.changes.only_cap and spec.shares_caps:
-        # A NaN that no row sees must not reach scores that share its reciprocal.
+        # A NaN that no row sees, of its score or scale, must not reach scores that share its
+        # reciprocal. So scales come first: one of 0 would make NaN of a hidden score.
+        rows = [_scaled(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
         rows = _without_hidden(rows, columns, tiles, keeps_nan=True)
-    changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
+        changed = [
+            capped(row, variant.changes.only_cap, tile)
+            for row, tile in zip(rows, tiles, strict=True)
+        ]
+    else:
+        changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
     if variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
         return changed
@@ -139,10 +146,16 @@ def _without_hidden(
     return mask_spans(rows, columns, spans, of_warp)
 
 
+def _scaled(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
+    """Return the scores times the scales of their tokens, unless these come along later."""
+    if tile.scales is None or tile.ctx.spec.score_loads.scales_along:
+        return values
+    return scaled(values, columns, tile.scales)
+
+
 def _changed(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
     """Return the scores with everything but the mask: scales per token, modifier, biases."""
-    if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
-        values = scaled(values, columns, tile.scales)
+    values = _scaled(values, columns, tile)
     if tile.ctx.spec.adds_slopes:
         keys = tile.first_key, tile.tile_key
         return sloped(tile.ctx, tile.row, values, columns, keys)

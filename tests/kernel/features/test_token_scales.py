@@ -10,10 +10,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+import torch
 
+import fa4_cute
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.barriers.mbars import FA4MiscMBarsLayout
 from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.facts.hardware import SM90A, SM100A
 from testing.arguments import Arguments, arguments
 from testing.cases import BF16, Case, dense
 from testing.runner import call, check, checked, spec_of
@@ -179,3 +182,35 @@ def test_a_pair_keeps_scales_until_they_have_been_read(
 
     monkeypatch.setattr(f"{roles}load.fill_scale_buffer", at_once)
     assert findings(spec, given)
+
+
+@pytest.mark.parametrize("arch", [SM100A, SM90A])
+@pytest.mark.parametrize("page", [0, 64])
+def test_scales_of_places_without_a_token_say_nothing(page: int, arch: str) -> None:
+    """What lies behind the end of a sequence may be 0 or NaN, as in a cache that nobody filled.
+
+    Scores that are capped together share a reciprocal, so none of them may be NaN before.
+    """
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(n, h, 64).to(torch.float8_e4m3fn) for n, h in ((3, 4), (64, 1), (64, 1)))
+    more: dict[str, Any] = {"cu_seqlens_k": torch.tensor([0, 5], dtype=torch.int32)}
+    if page:
+        k, v = k[None], v[None]
+        more = {"seqused_k": torch.tensor([5], dtype=torch.int32),
+                "page_table": torch.zeros(1, 1, dtype=torch.int32)}  # fmt: skip
+    else:
+        more["max_seqlen_k"] = 5
+    for softcap in (30.0, None):
+        found = []
+        for behind in (1.0, 0.0, float("nan")):
+            scales = torch.full((64, 1), 0.75)
+            scales[5:] = behind
+            out = fa4_cute.flash_attn_varlen(
+                q, k, v, cu_seqlens_q=torch.tensor([0, 3], dtype=torch.int32), max_seqlen_q=3,
+                q_scale=torch.ones(3, 4), k_scale=scales[None] if page else scales, arch=arch,
+                softcap=softcap, **more,
+            )  # fmt: skip
+            found.append(out)
+        assert found[0].isfinite().all()
+        assert torch.equal(found[0], found[1])
+        assert torch.equal(found[0], found[2])

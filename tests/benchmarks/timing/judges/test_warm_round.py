@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from math import prod
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,12 @@ def test_the_page_has_all_of_them_and_says_what_failed() -> None:
     measured = [case for case in cases if case.measured is not None]
     assert {case.name for case in at_their_clocks(measured, clocks)} == {c.name for c in measured}
     assert all(reason in told for reason in failed)
+
+
+def test_the_page_is_that_of_the_records() -> None:
+    cases, failed = joined(
+        json.loads(PREDICTED.read_text()), json.loads(MEASURED.read_text())["rows"]
+    )
+    card = json.loads(MEASURED.read_text())["card"]
+    told = page(cases, failed, card, json.loads(AT_CLOCKS.read_text()))
+    assert told == Path("docs/timing_warm.md").read_text()
