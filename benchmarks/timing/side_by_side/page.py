@@ -49,7 +49,11 @@ count, and small ones say nothing.
   chosen, or refused, so that a deviation of theirs comes back at most {amplified:g} times in what a
   key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
   tiles of the whole problem in the order of the kernel's scheduler; this package's kernel is the
-  one that it chooses for that problem. Bytes that must come from memory bound a launch from below.
+  one that it chooses for that problem. What clusters share leaves the L2 once (an SM gets up to 100
+  bytes a cycle of it, 68 of its own rows, as far as all SMs ask for so much); rows of Modular,
+  Gluon and TIRx, and of problems that are executed as they are, are older and count all as an SM's
+  own (by how much rows move is said at the end). Bytes that must come from memory bound a launch
+  from below.
   Misses of the L2 beyond them do not count, but in problems with sinks, windows, functions or
   biases, whose K, V and biases are followed through an L2 of {l2:.0f} MB, half of a B200's, in the
   order in which query tiles are taken; of the plain kernels' orders that is 9 % at most more than
@@ -293,7 +297,10 @@ def models(rows: Sequence[Row], pairs: Sequence[Row]) -> Iterator[str]:
     told = ", ".join(f"{name} ({count} rows)" for name, count in sorted(by.items()))
     yield f"State of the clocked machine, by a digest of its sources and chips: {told}."
     for pair in pairs:
-        if pair["states"][0] in by:
+        if pair["states"][0] in by and "moved" in pair:
+            old, new = pair["states"]
+            yield f"{old} stands beside {new} though its rows would move: {pair['moved']}."
+        elif pair["states"][0] in by:
             (old, new), names = pair["states"], pair["repeated"]
             why = f", and {pair['why']}" if "why" in pair else ""
             yield f"{old} counts as {new}: repeated, rows are equal ({'; '.join(names)}){why}."

@@ -10,7 +10,8 @@ from typing import Any, Final
 RECORDS: Final = Path(__file__).with_name("rows.json")
 STATES: Final = Path(__file__).with_name("states.json")
 """Pairs of states of the machine, what rows of the first were equal when repeated in the other,
-and why the others are, where that has to be said."""
+and why the others are, where that has to be said; or, `moved`, by how much rows move that the page
+holds against those of the other all the same."""
 Row = Mapping[str, Any]
 
 

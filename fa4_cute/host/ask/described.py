@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from ...plan.facts.dtypes import DType
 from .architecture import arch_for, check_arch
 from .arguments import Options
 from .checks import check_count, check_flag
@@ -46,6 +47,7 @@ def described(
         raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
     check_arch(arch)
     _check_total_q(total_q, features.get("ragged_q"), batch=batch, seqlen_q=seqlen_q)
+    _check_scales(features.get("token_scales"), dtype_name(dtype))
     return Problem(
         dtype=dtype_name(dtype),
         batch=batch,
@@ -66,6 +68,20 @@ def described(
         arch=arch_for(arch, compute_capability),
         total_q=total_q,
     )
+
+
+def _check_scales(token_scales: Any, dtype: str) -> None:
+    """Refuse scales of operands that have none, as a call does.
+
+    Raises:
+        ValueError: names the type that has them.
+    """
+    scaled = DType.FP8_E4M3.value
+    if token_scales is True and dtype != scaled:
+        raise ValueError(
+            f"token_scales: only operands of {scaled} have scales, not {dtype}; nearest supported "
+            f"choice: dtype={scaled!r}"
+        )
 
 
 def _check_total_q(total_q: Any, ragged_q: Any, *, batch: Any, seqlen_q: Any) -> None:

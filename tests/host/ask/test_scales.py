@@ -238,3 +238,11 @@ def test_packed_queries_have_packed_scales() -> None:
         exact = attention_float64(scaled, k.float() * (i + 1), v.float(), causal=True)
         allowed = 2**-4 * exact.weight + 2**-8 * exact.out.abs() + 1e-3
         assert ((out[None, start:stop] - exact.out).abs() <= allowed).all()
+
+
+def test_scales_of_other_operands_are_refused_without_tensors_too() -> None:
+    for dtype in ("bf16", "fp16"):
+        for asked in (fa4_cute.can_implement, fa4_cute.explain):
+            with pytest.raises(ValueError, match=f"token_scales: only .*not {dtype}; nearest"):
+                asked(head_dim=64, dtype=dtype, token_scales=True)
+    assert fa4_cute.can_implement(head_dim=64, dtype="fp8_e4m3", token_scales=True)
