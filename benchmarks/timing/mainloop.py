@@ -157,7 +157,7 @@ def _wait(barrier: Place, phase: int) -> Entry:
 def draw_for() -> Draw:
     """The B200's values; one CTA has the L2 and memory for itself."""
     draw = load_chip("b200").draw()
-    return replace(draw, values={**draw.values, "l2_bytes": 1e9, "hbm_pressure": 0.0})
+    return replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
 
 
 def predicted(row: Row) -> float:

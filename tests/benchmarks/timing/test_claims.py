@@ -241,22 +241,30 @@ def test_a_knob_that_is_not_there_is_refused() -> None:
 
 def test_the_ladder_says_shares_of_the_fastest_and_what_failed() -> None:
     draws = [1.0] * (ladder.DRAWS + 1)
+
+    def ends(of_l2: tuple[float, float]) -> dict[str, tuple[float, float]]:
+        slow = 1.0 + (200 in of_l2)
+        return {"l2_bytes": of_l2, "l2_shared_bytes": (100 * slow, 50 * slow)}
+
     rows: list[dict[str, Any]] = [
-        {"name": "v6", "cycles": [200 * d for d in draws], "ends": [80, 200]},
-        {"name": "v7c", "cycles": [100 * d for d in draws], "ends": [100, 100]},
+        {"name": "v6", "cycles": [200 * d for d in draws], "ends": ends((80, 200))},
+        {"name": "v7c", "cycles": [100 * d for d in draws], "ends": ends((100, 100))},
         {"name": "v0", "failed": "ValueError: y"},
     ]
     text = "\n".join(ladder.section(rows))
     assert "the two orders: 1.00 (1.00 to 1.00 over the draws)" in text
     assert "`l2_bytes` at the ends of its range, 8,500 and 11,500: -1.00 and 1.00." in text
+    assert "`l2_shared_bytes` at the ends of its range, 68 and 120: 1.00 and 1.00." in text
     assert "In another order: none." in text
     assert "| v6 | persistent | 0.960 | 0.500 | 0.500–0.500 | " in text
     assert "| v0 | mma.sync | 0.308 | ValueError: y | | |" in text
     assert "| v5 | pairs of CTAs | 0.882 | not run | | |" in text
     assert ladder.section(rows, ladder.KITTENS) == ["Not run."]
     rates = ladder.KITTENS
-    levels = [{"name": n, "cycles": [9000 / rates[n] * d for d in draws], "ends": [1, 1]}
-              for n in rates]  # fmt: skip
+    levels = [
+        {"name": n, "cycles": [9000 / rates[n] * d for d in draws], "ends": ends((1, 1))}
+        for n in rates
+    ]
     text = "\n".join(ladder.section([*rows, *levels], ladder.KITTENS))
     assert "the two orders: 1.00" in text
     assert "| level 7 | a role for each warp, stages | 0.569 | 0.569 | 0.569–0.569 | " in text

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.timing.side_by_side import problems, rows
+from benchmarks.timing.side_by_side import extents, problems, rows
 from benchmarks.timing.side_by_side.callers import (
     CUDA12,
     Column,
@@ -108,7 +108,7 @@ def test_tiles_are_handed_out_in_the_order_of_the_kernel_s_own_grid(
     """A chip hands out CTAs in their order, and FlashAttention-4's grid has head after head."""
     request = SimpleNamespace(grid=(8, 2, 1), cluster=(2, 1, 1))
     monkeypatch.setattr(rows, "records", lambda *_: [SimpleNamespace(request=request)])
-    monkeypatch.setattr(rows, "Matcher", lambda *_: SimpleNamespace(launch=lambda _: None))
+    monkeypatch.setattr(extents, "of_one", lambda *_: None)
     monkeypatch.setattr(rows, "block_of", lambda *_: 64)
     monkeypatch.setattr(rows, "taken_by", lambda *_: ())
     maker = rows.Maker()

@@ -116,25 +116,6 @@ DONE:
 """Warp 1 hands five turns to warp 0 through two barriers."""
 
 
-PARTS = (
-    HERE
-    + """
-mov.u32 %r6, dyn; mov.u32 %r4, 0;
-setp.ne.u32 %q2, %r2, 0; @%q2 bra READY; mbarrier.init.shared.b64 [%r6], 128;
-READY: bar.sync 0;
-L: .pragma "nounroll";
-mul.wide.u32 %rd3, %r4, 512; add.u64 %rd4, %rd2, %rd3;
-ld.global.f32 %f1, [%rd4];
-ex2.approx.f32 %f1, %f1;
-setp.ne.u32 %q3, %r4, 3; @%q3 bra PART;
-mbarrier.arrive.shared.b64 _, [%r6];
-PART: st.global.f32 [%rd4], %f1;
-add.u32 %r4, %r4, 1; setp.eq.b32 %q1, %r4, 4; @%q1 bra DONE; bra.uni L;
-DONE:"""
-)
-"""Four parts, the last of which arrives: the assembler makes a guarded arrival of the branch."""
-
-
 def followed(body: str, *arguments: Any, **launch: Any) -> tuple[Recording, SassKernel, Report]:
     with recording() as launches:
         report = run_ptx(body, *arguments, mode="fast", **launch)
@@ -166,21 +147,6 @@ def test_loops_turn_as_often_as_they_did() -> None:
             assert (counts["LDG.E"], counts["STG.E"], counts["EXIT"]) == (1, 1, 1)
     line = launched.request.ptx.split("\n").index("ex2.approx.f32 %f1, %f1;") + 1
     assert report.line_counts[line] == 2 * (1 + 1 + 2 + 3)
-
-
-def test_a_guarded_arrival_of_the_last_turn_ends_no_loop_before() -> None:
-    numbers = np.zeros(4 * 128, np.float32)
-    recorded, kernel, _ = followed(PARTS, numbers, shared=SMEM, smem=64, block=128)
-    arrivals = [i for i in kernel.instructions if i.opcode == "SYNCS" and "ARRIVE" in i.modifiers]
-    assert any(i.guarded for i in arrivals), "ptxas makes another thing of it"
-    matcher = Matcher(kernel, recorded)
-    launch = matcher.launch()
-    assert not matcher.lost
-    for trace in launch.traces:
-        for stream in trace.streams:
-            found = Counter(kernel.instructions[k].opcode for k in stream.order.tolist())
-            assert (found["MUFU"], found["STG"], found["LDG"]) == (4, 4, 4)
-            assert actions(launch, stream).count(Action.MBARRIER_ARRIVE) == 1
 
 
 def test_clusters_that_went_the_same_way_are_one() -> None:
@@ -326,9 +292,7 @@ def test_copies_and_their_groups_on_one_line_are_told_apart() -> None:
 
 def test_the_end_of_a_group_of_copies_may_come_before_a_commit_of_products() -> None:
     """ptxas exchanges what PTX has in this order; each keeps its event."""
-    body = (
-        HERE
-        + """elect.sync _|%q1, -1;
+    body = HERE + """elect.sync _|%q1, -1;
 @!%q1 bra END;
 mov.u32 %r6, dyn;
 mbarrier.init.shared.b64 [%r6], 1;
@@ -341,7 +305,6 @@ cp.async.bulk.commit_group;
 cp.async.bulk.wait_group.read 0;
 END:
 """
-    )
     out = np.zeros(32, np.float32)
     launched, kernel, _ = followed(body, out, block=32, smem=256, shared=SMEM)
     (trace,) = traced(kernel, launched).traces
