@@ -47,10 +47,9 @@ def described(
         raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
     check_arch(arch)
     _check_total_q(total_q, features.get("ragged_q"), batch=batch, seqlen_q=seqlen_q)
-    element = dtype_name(dtype)
-    _check_scales(features.get("token_scales"), element)
+    _check_scales(features.get("token_scales"), dtype_name(dtype))
     return Problem(
-        dtype=element,
+        dtype=dtype_name(dtype),
         batch=batch,
         seqlen_q=seqlen_q,
         seqlen_k=seqlen_q if seqlen_k is None else seqlen_k,
