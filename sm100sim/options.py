@@ -68,7 +68,7 @@ def checks_of(value: Any) -> Check:
         for item in value:
             found |= checks_of(item)
         return found
-    number = _integer("checks", value, " or names such as 'all'")
+    number = whole_number("checks", value, " or names such as 'all'")
     known = sum(check.value for check in Check)
     if number < 0 or number & ~known:
         raise ValueError(f"checks: {number:#x} has bits that are no Check; all are {known:#x}")
@@ -92,7 +92,12 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
 
 
-def _integer(name: str, value: Any, otherwise: str = "") -> int:
+def whole_number(name: str, value: Any, otherwise: str = "") -> int:
+    """Return a whole number of any kind.
+
+    Raises:
+        TypeError: it is none; names the argument, the value and, as `otherwise`, what to give.
+    """
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -164,7 +169,7 @@ class RunOptions:
             value = getattr(self, name)
             if value is None and name in ("trace_cluster", "max_instructions", "threads"):
                 continue
-            number = _integer(name, value)
+            number = whole_number(name, value)
             if not least <= number <= most:
                 raise ValueError(f"{name}: {number} is not in {least} ... {most}")
             object.__setattr__(self, name, number)

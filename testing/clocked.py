@@ -112,7 +112,7 @@ READY = op("NOP", wait=(0,))
 def chip(name: str, **values: float) -> Draw:
     """The values of a chip, some of them others; the instruction cache never misses."""
     draw = load_chip(name).draw()
-    return replace(draw, values={**draw.values, "icache_next": 0, "icache_jump": 0, **values})
+    return draw.having({"icache_next": 0, "icache_jump": 0, **values})
 
 
 def fresh_of(of: LaunchTrace, name: str = "h200") -> tuple[LaunchTrace, Traffic]:

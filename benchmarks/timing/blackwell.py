@@ -191,7 +191,7 @@ def moved(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> list[str]:
         told = []
         for value, known in chip.parameters.items():
             for end in sorted({known.low, known.high} - {known.value}):
-                changed = replace(draw, values={**draw.values, value: float(end)})
+                changed = draw.having({value: float(end)})
                 if abs(run_cluster(short.traces[0], changed).cycles / start - 1) < MOVED / 2:
                     continue  # what the short launch does not feel, its tiles do not
                 by = steady(short, long, changed)["cycles"] / own - 1

@@ -156,8 +156,7 @@ def _wait(barrier: Place, phase: int) -> Entry:
 @cache
 def draw_for() -> Draw:
     """The B200's values; one CTA has the L2 and memory for itself."""
-    draw = load_chip("b200").draw()
-    return replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
+    return load_chip("b200").draw().having({"l2_pressure": 0.0, "hbm_pressure": 0.0})
 
 
 def predicted(row: Row) -> float:

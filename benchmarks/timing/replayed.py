@@ -79,7 +79,7 @@ def draw_for(question: Asked, chip: str = CHIP) -> Draw:
     """The chip's values; a CTA that is alone has its port to the L2 to itself."""
     draw = load_chip(chip).draw()
     pressure = {"l2_pressure": float(question.grid > 1)}
-    return replace(draw, values={**draw.values, **WARM, **pressure})
+    return draw.having({**WARM, **pressure})
 
 
 def cycles_of_one(question: Asked, draw: Draw) -> float:

@@ -24,7 +24,7 @@ from ..contract.records import U8, U32, RawRecording, RawStep, SlotWidth
 from ..engine.binding import opcode_numbers
 from ..isa.assemble import Assembled
 from ..launch_request import LaunchRequest
-from ..options import Ambient
+from ..options import Ambient, whole_number
 
 RAW_STEP = np.dtype(RawStep)
 """`RawStep` as records of an array."""
@@ -164,11 +164,7 @@ def _chosen(clusters: object) -> frozenset[int] | None:
         raise TypeError(f"clusters: {clusters!r} is no sequence; None takes all")
     if not isinstance(clusters, Iterable):
         raise TypeError(f"clusters: {clusters!r} is no sequence; give e.g. range(4)")
-    chosen = tuple(clusters)
-    for index in chosen:
-        if isinstance(index, bool) or not isinstance(index, int | np.integer):
-            raise TypeError(f"clusters: {index!r} is no whole number; give e.g. range(4)")
-    return frozenset(int(index) for index in chosen)
+    return frozenset(whole_number("clusters", index, "; give e.g. range(4)") for index in clusters)
 
 
 def _leaders(assembled: Assembled) -> set[int]:

@@ -16,17 +16,17 @@ import argparse
 import json
 import pickle
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.timing.judges.warm_round import MEASURED as WARM_MEASURED
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
 from sm100sim.timing.records import LaunchTrace
 
-HERE: Final = Path(__file__).parent
-PACES: Final = HERE.parent / "sharing" / "together_clocks.json"
+MEASURED: Final = Path(__file__).with_name("measured.json")
+PACES: Final = MEASURED.parents[1] / "sharing" / "together_clocks.json"
 CHIP: Final = "h200"
 OF_L2: Final = ("l2_bytes", "l2_shared_bytes", "l2_lane_bytes", "l2_write_bytes")
 """Values in bytes a cycle of SMs at the chip's own clock."""
@@ -38,7 +38,7 @@ def at_clock(draw: Draw, mhz: float, pace: float | None = None) -> Draw:
     scaled = {name: draw[name] * factor for name in OF_L2 if name in draw.values}
     if pace is not None:
         scaled |= {"l2_shared_bytes": pace}
-    return replace(draw, values={**draw.values, **scaled, "clock_mhz": mhz})
+    return draw.having({**scaled, "clock_mhz": mhz})
 
 
 def cycles(launch: LaunchTrace, draw: Draw, *, cold: bool = True) -> int:
@@ -55,8 +55,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--warm", action="store_true", help="cases whose tensors the L2 has")
     asked = parser.parse_args()
-    file = "warm_measured.json" if asked.warm else "measured.json"
-    rows = json.loads((HERE / file).read_text())["rows"]
+    rows = json.loads((WARM_MEASURED if asked.warm else MEASURED).read_text())["rows"]
     measured = {f"{row['runner']}: {row['name']}": row for row in rows if "mhz" in row}
     paces = {row["name"]: row["here"][0] for row in json.loads(PACES.read_text())}
     found: dict[str, Any] = {}

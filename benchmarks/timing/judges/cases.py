@@ -122,10 +122,27 @@ ROWS: Final = (TRITON_SOFTMAX, TRITON_NORM, NORM)
 CUBE: Final = Product(4096, 4096, 4096)
 
 
+def clustered(family: str, problem: Product, rows: int, columns: int, x: int, y: int) -> Case:
+    """A product by tiles of so many rows and columns, by clusters of x times y CTAs."""
+    options = {"tile": (rows, columns), "cluster": (x, y)}
+    return Case(family, problem, f"{rows} × {columns}, cluster {x} × {y}", options)
+
+
+def staged(family: str, problem: Problem, tile: tuple[int, int], stages: int, warps: int) -> Case:
+    """A program of Triton's by tiles, with so many slots and warps."""
+    options = {"tile": tile, "stages": stages, "warps": warps}
+    return Case(family, problem, f"{tile[0]} × {tile[1]}, {stages} stages, {warps} warps", options)
+
+
+def fmha(problem: Attention, rows: int, keys: int, *, persistent: bool) -> Case:
+    """CUTLASS's attention by tiles of so many rows and keys."""
+    variant = f"{rows} × {keys}" + ", persistent" * persistent
+    return Case(FMHA, problem, variant, {"tile": (rows, keys), "persistent": persistent})
+
+
 def _products(family: str, *choices: tuple[Product, tuple[int, ...]]) -> Iterator[Case]:
     for problem, (rows, columns, x, y) in choices:
-        options = {"tile": (rows, columns), "cluster": (x, y)}
-        yield Case(family, problem, f"{rows} × {columns}, cluster {x} × {y}", options)
+        yield clustered(family, problem, rows, columns, x, y)
 
 
 def _triton_products() -> Iterator[Case]:
@@ -136,8 +153,7 @@ def _triton_products() -> Iterator[Case]:
         (POINTED, 128, 256, 3, 8),
     )  # fmt: skip
     for family, rows, columns, stages, warps in choices:
-        options = {"tile": (rows, columns), "stages": stages, "warps": warps}
-        yield Case(family, CUBE, f"{rows} × {columns}, {stages} stages, {warps} warps", options)
+        yield staged(family, CUBE, (rows, columns), stages, warps)
 
 
 def _triton_attention() -> Iterator[Case]:
@@ -149,9 +165,7 @@ def _triton_attention() -> Iterator[Case]:
     )  # fmt: skip
     for length, dim, causal, rows, keys, stages, warps in choices:
         problem = Attention(length, dim, causal, by_head=True)
-        options = {"tile": (rows, keys), "stages": stages, "warps": warps}
-        variant = f"{rows} × {keys}, {stages} stages, {warps} warps"
-        yield Case(TRITON_ATTENTION, problem, variant, options)
+        yield staged(TRITON_ATTENTION, problem, (rows, keys), stages, warps)
 
 
 def _rows() -> Iterator[Case]:
@@ -170,9 +184,7 @@ def _cutlass_attention() -> Iterator[Case]:
         (2048, 128, 64, 128, False), (2048, 128, 64, 128, True), (1024, 256, 64, 64, False),
     )  # fmt: skip
     for length, dim, rows, keys, persistent in choices:
-        options = {"tile": (rows, keys), "persistent": persistent}
-        variant = f"{rows} × {keys}" + ", persistent" * persistent
-        yield Case(FMHA, Attention(length, dim), variant, options)
+        yield fmha(Attention(length, dim), rows, keys, persistent=persistent)
 
 
 def _ours() -> Iterator[Case]:

@@ -13,7 +13,7 @@ import argparse
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from typing import Any, Final
 from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.timing.gemms import LADDER, Gemm
 from benchmarks.timing.gemms import trace_of as gemm_trace
-from benchmarks.timing.judges.cases import QUACK
+from benchmarks.timing.judges.cases import QUACK, Case
 from benchmarks.timing.judges.launches import ARCH, CUBINS, begin, trace_of
 from benchmarks.timing.judges.our_variants import SMS
 from benchmarks.timing.judges.second_round import EVERY, SEQUENCES
@@ -52,8 +52,7 @@ def everything() -> Iterator[tuple[str, str, str, Trace]]:
     """Runner, name, ladder and trace of all that is measured; traces are made when called."""
     from benchmarks.timing.attention_traces import Tracer
 
-    for case in EVERY:
-        yield case.family, case.name, case.ladder, partial(trace_of, case)
+    yield from _of_cases(EVERY)
     for gemm in LADDER:
         yield QUACK, gemm.name, _ladder(gemm), partial(gemm_trace, gemm, CUBINS)
     tracer = Tracer(ARCH, SMS)
@@ -65,7 +64,11 @@ def everything() -> Iterator[tuple[str, str, str, Trace]]:
 
 def warm() -> Iterator[tuple[str, str, str, Trace]]:
     """The same of what begins with its tensors in the L2."""
-    for case in WARM:
+    return _of_cases(WARM)
+
+
+def _of_cases(cases: Sequence[Case]) -> Iterator[tuple[str, str, str, Trace]]:
+    for case in cases:
         yield case.family, case.name, case.ladder, partial(trace_of, case)
 
 

@@ -15,7 +15,6 @@ from benchmarks.timing.judges.cases import (
     CASES,
     COPIED,
     DENSE,
-    FMHA,
     NORM,
     OURS,
     PERSISTENT,
@@ -25,6 +24,9 @@ from benchmarks.timing.judges.cases import (
     TRITON_NORM,
     TRITON_SOFTMAX,
     Case,
+    clustered,
+    fmha,
+    staged,
 )
 from benchmarks.timing.judges.problems import Attention, LayerNorm, Paged, Product, Softmax
 
@@ -48,8 +50,7 @@ def _products() -> Iterator[Case]:
                                       (256, 128, 1, 1), (128, 256, 2, 1))),
     )  # fmt: skip
     for family, problem, rows, columns, x, y in asked:
-        options = {"tile": (rows, columns), "cluster": (x, y)}
-        yield Case(family, problem, f"{rows} × {columns}, cluster {x} × {y}", options)
+        yield clustered(family, problem, rows, columns, x, y)
 
 
 def _triton_products() -> Iterator[Case]:
@@ -61,8 +62,7 @@ def _triton_products() -> Iterator[Case]:
         (POINTED, WIDE, 128, 256, 3, 8),
     ):  # fmt: skip
         rows, columns, stages, warps = choice
-        options = {"tile": (rows, columns), "stages": stages, "warps": warps}
-        yield Case(family, problem, f"{rows} × {columns}, {stages} stages, {warps} warps", options)
+        yield staged(family, problem, (rows, columns), stages, warps)
 
 
 def _attention() -> Iterator[Case]:
@@ -72,16 +72,12 @@ def _attention() -> Iterator[Case]:
         (4096, 128, False, 128, 64, 3, 8), (1024, 64, True, 128, 64, 3, 4),
     ):  # fmt: skip
         problem = Attention(length, dim, causal, by_head=True)
-        options = {"tile": (rows, keys), "stages": stages, "warps": warps}
-        variant = f"{rows} × {keys}, {stages} stages, {warps} warps"
-        yield Case(TRITON_ATTENTION, problem, variant, options)
+        yield staged(TRITON_ATTENTION, problem, (rows, keys), stages, warps)
     for length, dim, rows, keys, persistent in (
         (2048, 64, 64, 128, False), (1024, 128, 64, 128, False), (4096, 128, 64, 128, True),
         (2048, 256, 64, 64, False),
     ):  # fmt: skip
-        options = {"tile": (rows, keys), "persistent": persistent}
-        variant = f"{rows} × {keys}" + ", persistent" * persistent
-        yield Case(FMHA, Attention(length, dim), variant, options)
+        yield fmha(Attention(length, dim), rows, keys, persistent=persistent)
 
 
 def _rows() -> Iterator[Case]:

@@ -21,7 +21,6 @@ from typing import Final
 from benchmarks.timing.judges.cases import (
     COPIED,
     DENSE,
-    FMHA,
     NORM,
     OURS,
     PERSISTENT,
@@ -31,6 +30,9 @@ from benchmarks.timing.judges.cases import (
     TRITON_NORM,
     TRITON_SOFTMAX,
     Case,
+    clustered,
+    fmha,
+    staged,
 )
 from benchmarks.timing.judges.problems import Attention, LayerNorm, Product, Softmax
 
@@ -68,27 +70,22 @@ def _products() -> Iterator[Case]:
         (PERSISTENT, 128, 128, 1, 1), (PERSISTENT, 128, 256, 1, 1), (QUACK, 128, 128, 1, 1),
         (QUACK, 128, 192, 1, 1), (QUACK, 128, 256, 1, 1),
     ):  # fmt: skip
-        options = {"tile": (rows, columns), "cluster": (x, y)}
-        yield Case(family, CUBE, f"{rows} × {columns}, cluster {x} × {y}", options)
+        yield clustered(family, CUBE, rows, columns, x, y)
     for family, rows, columns, stages, warps in (
         (COPIED, 64, 128, 4, 4), (COPIED, 128, 128, 3, 8), (COPIED, 128, 256, 3, 8),
         (POINTED, 64, 64, 4, 4), (POINTED, 128, 128, 3, 8),
     ):  # fmt: skip
-        chosen = {"tile": (rows, columns), "stages": stages, "warps": warps}
-        yield Case(family, CUBE, f"{rows} × {columns}, {stages} stages, {warps} warps", chosen)
+        yield staged(family, CUBE, (rows, columns), stages, warps)
 
 
 def _attention() -> Iterator[Case]:
     for length, dim, causal, warps in (
         (1024, 64, False, 4), (1024, 128, False, 8), (1024, 128, True, 8),
     ):  # fmt: skip
-        options = {"tile": (128, 64), "stages": 3, "warps": warps}
         problem = Few(length, dim, causal, by_head=True)
-        yield Case(TRITON_ATTENTION, problem, f"128 × 64, 3 stages, {warps} warps", options)
+        yield staged(TRITON_ATTENTION, problem, (128, 64), 3, warps)
     for dim, keys, persistent in ((64, 128, False), (128, 128, True), (256, 64, False)):
-        variant = f"64 × {keys}" + ", persistent" * persistent
-        chosen = {"tile": (64, keys), "persistent": persistent}
-        yield Case(FMHA, Few(1024, dim), variant, chosen)
+        yield fmha(Few(1024, dim), 64, keys, persistent=persistent)
     for length, dim, causal, variants in (
         (1024, 64, False, ("as chosen",)),
         (1024, 128, False, ("as chosen", "one tile a CTA", "two consumers", "64 keys")),

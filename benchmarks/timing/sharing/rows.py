@@ -164,7 +164,7 @@ def machine(asked: Rows, draw: Draw, counts: tuple[int, int] = (4, 20)) -> float
 def _cycles(launch: LaunchTrace, draw: Draw, cold: bool) -> float:
     """Of a CTA, not of the slowest one; of all, where the L2 has what they load."""
     found = asked_of_l2(launch, draw)
-    alike = replace(found, values={**found.values, "wait_spread": 0.0})
+    alike = found.having({"wait_spread": 0.0})
     time = time_launch(launch, alike, cold=cold)
     return time.longest.cycles if cold else time.cycles
 

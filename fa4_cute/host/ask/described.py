@@ -47,9 +47,10 @@ def described(
         raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
     check_arch(arch)
     _check_total_q(total_q, features.get("ragged_q"), batch=batch, seqlen_q=seqlen_q)
-    _check_scales(features.get("token_scales"), dtype_name(dtype))
+    element = dtype_name(dtype)
+    _check_scales(features.get("token_scales"), element)
     return Problem(
-        dtype=dtype_name(dtype),
+        dtype=element,
         batch=batch,
         seqlen_q=seqlen_q,
         seqlen_k=seqlen_q if seqlen_k is None else seqlen_k,

@@ -10,13 +10,15 @@ from typing import Final
 import numpy as np
 
 from ...crew.recording import Recording
+from ...options import whole_number
 from ..chips import Chip, chip_names, load_chip
 from ..chips.targets import refuse_other
 from ..records import LaunchTrace
 from ..sass.lines import compiled, of_cubin
 from ..sass.trace import traced
-from .gpu import LaunchTime, time_launch
-from .whole import asked_by, begins_cold, is_whole
+from .gpu import LaunchTime, time_launch, time_marked
+from .memory import NO_TRAFFIC
+from .whole import asked_by, begins_cold, is_whole, marked
 
 DRAWS: Final = 24
 BAND: Final = (5, 50, 95)
@@ -82,16 +84,6 @@ class Prediction:
         return Band.of([a / b for a, b in zip(self.cycles, other.cycles, strict=True)])
 
 
-def whole_number(name: str, value: object, near: int) -> None:
-    """Refuse what is no whole number.
-
-    Raises:
-        TypeError: names the argument, the value and a supported choice.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}: {value!r} is no whole number; nearest supported choice: {near}")
-
-
 def same_draws(first: tuple[str, int, int], name: str, second: tuple[str, int, int]) -> None:
     """Refuse to compare what is of other draws: the chip, how many, and their seed.
 
@@ -114,7 +106,7 @@ def chip_for(launch: LaunchTrace, chip: str, draws: int) -> Chip:
         ValueError: no such chip, no draws, or the code is of another architecture.
         TypeError: draws are no whole number.
     """
-    whole_number("draws", draws, DRAWS)
+    whole_number("draws", draws, f"; nearest supported choice: {DRAWS}")
     if draws < 1:
         raise ValueError(f"draws: {draws}; nearest supported choice: 1")
     described, arch = load_chip(chip), launch.traces[0].kernel.arch
@@ -153,8 +145,12 @@ def predict_launch(
     """
     described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
     cold = begins_cold(launch, described) if cold is None else cold
-    timed = partial(time_launch, launch, hbm_bytes=hbm_bytes, cold=cold)
     asked = asked_by(launch, described, cold=cold)
+    if cold:  # what the L2 loses is another draw's matter
+        timed = partial(time_launch, launch, hbm_bytes=hbm_bytes, cold=True)
+    else:
+        shared = marked(launch, described.draw(), cold=False)
+        timed = partial(time_marked, shared, traffic=NO_TRAFFIC, hbm_bytes=hbm_bytes)
     typical = timed(described.draw().having(asked))
     times = [timed(described.draw(n, seed).having(asked)) for n in range(1, draws + 1)]
     clock_mhz = described.parameters["clock_mhz"].value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, TypedDict
 
-from ..predict.launches import whole_number
+from ...options import whole_number
 from .roles import Warps
 
 DRAWS: Final = 8
@@ -54,7 +54,7 @@ class Settings:
         for name, value, near in (
             ("draws", self.draws, DRAWS), ("seed", self.seed, 0), ("most", self.most, MOST),
         ):  # fmt: skip
-            whole_number(name, value, near)
+            whole_number(name, value, f"; nearest supported choice: {near}")
             if value < 0:
                 raise ValueError(f"{name}: {value}; nearest supported choice: {min(near, 1)}")
         if not self.draws:
@@ -71,7 +71,7 @@ def _check_roles(roles: object) -> None:
         if isinstance(warps, str) or not isinstance(warps, Iterable):
             raise TypeError(f"roles: {name} has {warps!r}, no warps; give e.g. range(4) or [0, 1]")
         for warp in warps:
-            whole_number(f"roles: a warp of {name}", warp, 0)
+            whole_number(f"roles: a warp of {name}", warp, "; nearest supported choice: 0")
 
 
 def checked_work(work: object) -> tuple[float, float]:
