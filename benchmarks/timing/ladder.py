@@ -26,8 +26,9 @@ from benchmarks.timing.gemms import tau
 from benchmarks.timing.side_by_side.records import load, write
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.timing.chips import Draw, load_chip
-from sm100sim.timing.predict.gpu import time_launch
-from sm100sim.timing.predict.whole import asked_by
+from sm100sim.timing.predict.gpu import time_marked
+from sm100sim.timing.predict.memory import NO_TRAFFIC
+from sm100sim.timing.predict.whole import asked_by, marked
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
 
@@ -155,10 +156,10 @@ def predicted(recorded_: Recording) -> tuple[list[float], dict[str, list[float]]
     every = tuple(range(prod(launch.grid) // prod(launch.cluster)))
     launch = replace(launch, traces=(replace(launch.traces[0], clusters=every),))
     chip, moved = load_chip(CHIP), 3 * 2 * SIZE**2
-    asked = asked_by(launch, chip, cold=False)
+    asked, shared = asked_by(launch, chip, cold=False), marked(launch, chip.draw(), cold=False)
 
     def cycles(draw: Draw) -> float:
-        return time_launch(launch, draw, hbm_bytes=moved).cycles
+        return time_marked(shared, draw, NO_TRAFFIC, moved).cycles
 
     draws = [cycles(chip.draw(number).having(asked)) for number in range(DRAWS + 1)]
     own, ends = chip.draw(), {}

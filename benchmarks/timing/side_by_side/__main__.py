@@ -24,6 +24,7 @@ from benchmarks.timing.side_by_side.before import table
 from benchmarks.timing.side_by_side.page import page
 from benchmarks.timing.side_by_side.records import (
     STATES,
+    equal_states,
     key,
     load,
     merged,
@@ -67,14 +68,13 @@ def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]
 
 def current() -> set[tuple[str, str]]:
     """Columns and problems whose rows are of the machine as it is."""
-    equal = [pair for pair in load(STATES) if "moved" not in pair]
-    now = same_state(model(), equal)
+    now = same_state(model(), equal_states())
     return {key(row)[:2] for row in load() if "failed" not in row and row["model"] in now}
 
 
 def repeat(only: str) -> None:
     """Note which states are one with that of now: where a row of each column is equal."""
-    now = same_state(model(), [pair for pair in load(STATES) if "moved" not in pair])
+    now = same_state(model(), equal_states())
     of = {key(row): row for row in load() if "cycles" in row}
     for state in sorted({row["model"] for row in of.values()} - now):
         sample: dict[str, str] = {}

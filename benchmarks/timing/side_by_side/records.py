@@ -51,6 +51,11 @@ def _is_absent(row: Row) -> bool:
     return str(row.get("failed", "")).startswith(FileNotFoundError.__name__)
 
 
+def equal_states() -> list[dict[str, Any]]:
+    """Pairs of states whose rows are equal."""
+    return [pair for pair in load(STATES) if "moved" not in pair]
+
+
 def same_state(state: str, pairs: Sequence[Row]) -> set[str]:
     """A state of the machine and all that are one with it, as repeated rows say."""
     found = {state}
