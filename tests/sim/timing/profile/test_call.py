@@ -20,7 +20,7 @@ from sm100sim.timing.profile.text import MEANINGS, comparison_text
 from sm100sim.timing.profile.views.tracks import KINDS
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.walk import Unmatched
-from testing.harness import run_ptx
+from testing.harness import aligned, aligned_copy, run_ptx
 
 LOOP = """mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %p0, %rd1;
 ld.global.f32 %f1, [%rd2];
@@ -37,7 +37,7 @@ SQUARES = "".join(f"fma.rn.f32 %f{k}, %f{k}, %f{k}, %f{k};\n" for k in (1, 2, 3,
 
 
 def launch(body: str = EXPONENTIALS, times: int = 20, grid: int = 2) -> np.ndarray:
-    values = np.linspace(-1, 1, 256, dtype=np.float32)
+    values = aligned_copy(np.linspace(-1, 1, 256, dtype=np.float32))
     run_ptx(LOOP.format(body=body, times=times), values, grid=(grid, 1, 1), block=256)
     return values
 
@@ -210,7 +210,8 @@ def test_launches_with_more_to_do_are_others() -> None:
 
         def call() -> None:
             for times in first:
-                values, count = np.zeros(256, np.float32), np.array([times], np.uint32)
+                # Rows that begin elsewhere in a line are other accesses, five cycles of them.
+                values, count = aligned(256, np.float32), aligned_copy(np.array([times], np.uint32))
                 run_ptx(body, values, count, block=256)
 
         return sm100sim.profile(call, draws=1)
