@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from cutlass import Int32
 
 from .device.math import mma as umma
+from .device.sync.barriers import fence_proxy_async_shared
 from .plan.barriers.depth512_mbars import Depth512MBarsLayout
 from .plan.barriers.mbars import FA4MiscMBarsLayout
 from .plan.barriers.pipeline_plan import StagedPipelinePlan
@@ -75,11 +76,16 @@ class TMAProducerPipeline:
     def expect(self, state: RingState, qk_stage: int = 0, *, more: int = 0) -> LoadPlace:
         """Expect the bytes of the stage, and ``more`` that arrive with it, from each CTA.
 
+        Where lanes copy the stage they arrive themselves, and ``more`` is all that TMA brings.
+
         Returns:
             Where the stage's boxes go.
         """
         place = self.get_tile(state, qk_stage)
-        self.block.announce(place.mbar, self.ring.tile_bytes + more)
+        if not self.ring.by_lanes:
+            self.block.announce(place.mbar, self.ring.tile_bytes + more)
+        elif more:
+            self.block.add(place.mbar, more)
         return place
 
     def get_tile(self, state: RingState, qk_stage: int = 0) -> LoadPlace:
@@ -128,8 +134,13 @@ class TMAConsumerPipeline:
         return umma.lower_word(self.operand, base + slot)
 
     def wait(self, state: RingState, qk_stage: int = 0) -> None:
-        """Wait until stage ``qk_stage`` of the tile has arrived."""
+        """Wait until stage ``qk_stage`` of the tile has arrived.
+
+        What lanes copied they wrote by the generic proxy, and the MMAs read by the async one.
+        """
         self.pipeline.consumer_wait(state, qk_stage)
+        if self.plan.ring.by_lanes:
+            fence_proxy_async_shared()
 
     def release(self, state: RingState, qk_stage: int = 0) -> None:
         """Free the stage once the MMAs issued so far have read it."""

@@ -259,6 +259,10 @@ PROBES: Final[dict[str, Probe]] = {
     "few-ragged": probe("ragged causal sink", 64, SOME_STEPS, num_splits=1),
     "few-wide": probe("", 96, *STEPS, num_splits=1, **FP16),
     "few-page": probe("ragged page16 causal", 64, PAGED_STEPS, SOME_STEPS, num_splits=1),
+    "few-lanes": probe(
+        "fp8 stream_k ragged page16 causal", 64, Call(CUT), PAGED_STEPS, heads=4, kv_heads=2
+    ),
+    "few-lanes-padded": probe("fp8 ragged page16 sink", 48, PAGED_STEPS, num_splits=1),
     "few-pages": probe("cache page128", 64, Call(((1, 4500), (1, 4096))), num_splits=1),
     "few-two": probe("ragged causal page64", 128, Call(((20, 400), (3, 40), (17, 129)))),
     "few-split": probe("ragged split sink", 96, SOME_STEPS),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import cutlass
-from cutlass import Int32, Int64, cute
+from cutlass import Boolean, Int32, Int64, cute
 
 from ..device.ids import lane_index
 from ..device.memory import gmem
@@ -122,6 +122,17 @@ def held_page(ctx: AttentionContext, key: Int32) -> Int32:
     if each == keys:
         return ctx.pages
     return cute.arch.shuffle_sync(ctx.pages, key % keys // each)
+
+
+def page_of_lane(ctx: AttentionContext, key: Int32) -> tuple[Int32, Boolean]:
+    """Return the page of ``key``, each lane of its own, and whether it is used.
+
+    Of a page that is not the sequence's last is returned.
+    """
+    entry = cute.arch.shuffle_sync(
+        ctx.pages, ctx.first_lane + key % ctx.spec.config.BN // keys_of_lane(ctx)
+    )
+    return entry, key < ctx.work.sequence.seqlen_k
 
 
 def keys_of_lane(ctx: AttentionContext) -> int:

@@ -16,6 +16,7 @@ from functools import partial
 import cutlass
 from cutlass import Boolean, Int32, cute
 
+from ..operands.lane_rows import KEYS, VALUES, copy_rows
 from ..operands.loads import (
     Share,
     key_slice,
@@ -96,6 +97,9 @@ def load_key_stage(
     (``AttentionSMemLayout.k_rope_byte_offset``).
     """
     config = ctx.spec.config
+    if config.copies_by_lanes:
+        copy_rows(ctx, KEYS, tile, place)
+        return
     if qk_stage == 0 and not config.num_own_scale_bufs:
         load_key_scales(ctx, slot, tile, ctx.barriers.in_leader(place.mbar))
     piece = key_slice(ctx, qk_stage)
@@ -131,7 +135,10 @@ def fill_value_slot(
 ) -> None:
     """Fill one V slot, which is free."""
     place = ring.expect(state)
-    load_slice(ctx, value_slice(ctx), tile, place)
+    if ctx.spec.config.copies_by_lanes:
+        copy_rows(ctx, VALUES, tile, place)
+    else:
+        load_slice(ctx, value_slice(ctx), tile, place)
 
 
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state: RingState) -> None:

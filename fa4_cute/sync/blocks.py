@@ -72,6 +72,10 @@ class BarrierBlock:
         """Announce ``num_bytes`` of TMA data on barrier ``mbar``."""
         barriers.mbarrier_expect_tx(self.address_of(mbar), num_bytes)
 
+    def add(self, mbar: Int32 | int, num_bytes: int) -> None:
+        """Announce ``num_bytes`` of TMA data beside copies whose lanes arrive on ``mbar``."""
+        barriers.mbarrier_add_tx(self.address_of(mbar), num_bytes)
+
     def announce(self, mbar: Int32 | int, num_bytes: int) -> None:
         """Announce ``num_bytes`` of TMA data for each CTA that shares the barrier."""
         self.expect(mbar, num_bytes)

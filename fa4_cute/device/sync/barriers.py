@@ -80,6 +80,12 @@ def mbarrier_expect_tx(address: Int32, num_bytes: Int32 | int) -> None:
         cute.arch.mbarrier_arrive_and_expect_tx(shared(address), num_bytes)
 
 
+def mbarrier_add_tx(address: Int32, num_bytes: Int32 | int) -> None:
+    """Announce ``num_bytes`` of TMA data without an arrival; one elected lane of the warp."""
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_expect_tx(shared(address), num_bytes)
+
+
 def fence_mbarrier_init() -> None:
     """Make this thread's mbarrier initialisations visible to the async proxy and the cluster."""
     cute.arch.mbarrier_init_fence()

@@ -16,6 +16,8 @@ from ...plan.launch.launch import LaunchPlan, plan_combine, plan_launch
 from ...plan.launch.tiles import AttentionSizes
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.extras import CachedRows
+from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.params import KernelParams
 from ...plan.spec.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
@@ -118,6 +120,8 @@ def pack_launch(
     operands.update(zip(ROPE_OPERANDS, call.rope, strict=False))
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
+    if isinstance(spec, KernelSpec) and spec.config.copies_by_lanes:
+        values |= _cache_values(call, spec.config.qkv_dtype_size)
     if spec.scales_values:
         values["value_scale"] = call.value_scale
     for tensor_map in maps:
@@ -126,6 +130,17 @@ def pack_launch(
         address = operand.address if 0 not in operand.layout.shape else call.q.address
         values[f"{tensor_map.address_of}_map"] = encode(tensor_map.fields(address))
     return PackedLaunch(plan, tuple(spec.params.pack(values)))
+
+
+def _cache_values(call: AttentionCall, item_bytes: int) -> dict[str, int]:
+    """Return the parameters of K and V whose rows lanes copy, of pages (page, key, head, column).
+    """
+    found: dict[str, int] = {}
+    for slot, operand in enumerate((call.k, call.v)):
+        page, key, head, _ = (stride * item_bytes for stride in operand.layout.strides)
+        rows = CachedRows(slot, operand.address, (page, head, key))
+        found |= zip(rows.names, (rows.address, *rows.strides), strict=True)
+    return found
 
 
 def repacked(

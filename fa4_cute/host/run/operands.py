@@ -231,7 +231,7 @@ def _extras(
     return available.matching(problem.variant.call_extras)
 
 
-def _of_splits(partial: tuple[Any, ...]) -> dict[str, int]:
+def _of_splits(partial: tuple[Any, ...]) -> dict[str, Any]:
     """Return the parameters of a split; none without partial results."""
     if not partial:
         return {}

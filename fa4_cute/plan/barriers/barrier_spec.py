@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..facts.hardware import WARP_THREADS
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -22,6 +24,8 @@ class Arrival:
 
 MMA_COMMIT = (Arrival("mma commit", 1),)
 TMA_BYTES = (Arrival("load expect_tx", 1),)
+LANE_COPIES = (Arrival("load cp.async", WARP_THREADS),)
+"""Each lane of a load warp, once what it copies has arrived."""
 
 BarrierRow = tuple[str, str, tuple[Arrival, ...], str]
 """Name, event, who arrives, who waits."""

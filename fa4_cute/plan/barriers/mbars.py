@@ -10,6 +10,7 @@ Index order (``pv`` = 2 stages of P, 1 where it crosses, ``qk`` stages of K, ``k
     .. +qk       Q1Sync         second Q tile arrived (2Q only)              1
     K_offset     K full [qk*kv], K empty [qk*kv]                             1
     V_offset     V full [kv], V empty [kv]     (absent in a fused ring)      1
+                 full, where lanes copy K and V                              32
     O_prod       O_prod[0..1]   P V accumulated                              1
     S_read       S0_read, S1_read   S in registers (where P crosses)         128
     stored_offset  stored[0..1] O stored, its memories free (persistent)     128
@@ -39,7 +40,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .answers import AnswerPlan
-from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierRow, BarrierTable
+from .barrier_spec import LANE_COPIES, MMA_COMMIT, TMA_BYTES, BarrierRow, BarrierTable
 from .chain_rows import (
     consumed_rows,
     factor_rows,
@@ -83,6 +84,8 @@ class FA4MiscMBarsLayout(BarrierTable):
     """Whether V has a load warp of its own."""
     correction_writes: bool = False
     """Whether the correction role writes O, and so knows when it may be overwritten."""
+    lane_copies: bool = False
+    """Whether the lanes of load warps copy K and V, and not TMA."""
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -90,6 +93,7 @@ class FA4MiscMBarsLayout(BarrierTable):
         readers = self.num_scale_readers
         with_keys = 0 if self.num_scale_bufs else readers
         told = "correction, softmax (last tile)"
+        filled = LANE_COPIES if self.lane_copies else TMA_BYTES
         return {
             "S0_cons": consumed_rows(0, pv, self.cta_group),
             "S1_cons": consumed_rows(1, pv, self.cta_group),
@@ -101,8 +105,8 @@ class FA4MiscMBarsLayout(BarrierTable):
                 (f"Q1Sync[{stage}]", f"Q1 part {stage} arrived", TMA_BYTES, "mma")
                 for stage in range(self.num_q1_sync)
             ],
-            "K": ring_rows("KV" if self.use_fused_kv else "K", kv, qk, with_keys),
-            "V": [] if self.use_fused_kv else ring_rows("V", kv),
+            "K": ring_rows("KV" if self.use_fused_kv else "K", kv, qk, with_keys, filled),
+            "V": [] if self.use_fused_kv else ring_rows("V", kv, filled=filled),
             "O_prod": [
                 (f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, told) for w in range(NUM_CHAINS)
             ],

@@ -6,16 +6,18 @@ from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierRow
 
 
 def ring_rows(
-    name: str, num_kv_stages: int, num_qk_stages: int = 1, scale_readers: int = 0
+    name: str, num_kv_stages: int, num_qk_stages: int = 1, scale_readers: int = 0,
+    filled: tuple[Arrival, ...] = TMA_BYTES,
 ) -> list[BarrierRow]:
     """Rows of a ring: all "arrived", then all "read", one per slot and qk stage.
 
-    ``scale_readers`` threads free stage 0 of each slot as well, besides the MMAs.
+    ``scale_readers`` threads free stage 0 of each slot as well, besides the MMAs; ``filled`` says
+    who arrives when a stage is there.
     """
     softmax = (Arrival("softmax", scale_readers),) if scale_readers else ()
     parts = [f"{slot}.{part}" for slot in range(num_kv_stages) for part in range(num_qk_stages)]
     full: list[BarrierRow] = [
-        (f"{name}_full[{p}]", f"{name} slot {p} arrived", TMA_BYTES, "mma") for p in parts
+        (f"{name}_full[{p}]", f"{name} slot {p} arrived", filled, "mma") for p in parts
     ]
     empty: list[BarrierRow] = [
         (

@@ -10,15 +10,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from ..barriers.mbars import FA4MiscMBarsLayout
 from ..facts.dtypes import DType
-from ..facts.hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, align_up, ceil_div
+from ..facts.hardware import (
+    SMEM_CAPACITY,
+    TMEM_COLUMNS,
+    UNIT_BYTES,
+    WARP_GROUP_THREADS,
+    WARP_THREADS,
+    align_up,
+    ceil_div,
+)
 from .kv_budget import KVBudget, kv_budget, num_pv_stages
 from .reduce_scatter import ReduceScatterPlan
 from .tile_config import FA4TileConfig
 from .tuned import TUNED
 from .tuning import Tuning, tuning_of
+
+SHORT_BOX: Final = 1024
+"""Bytes of a box, beside which TMA takes as long for twice as many: steps of decoding wait for it
+then, and not for memory (docs/experiments.md)."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,24 @@ class FA4Config(FA4TileConfig):
         """Keys of one V tile; V is never staged."""
         return self.BN
 
+    @property
+    def copies_by_lanes(self) -> bool:
+        """Whether lanes copy K and V, and not TMA: of few rows over pages that are short boxes.
+
+        Rope columns and scales per token would come by boxes all the same; the CTAs of a cluster
+        have few keys each.
+        """
+        if self.row_copies == 1 or not self.loads_values_apart:
+            return False
+        units = self.swizzle_mode.bytes // UNIT_BYTES
+        return (
+            self.padded_qk_depth == self.padded_ov_depth == self.swizzle_elems
+            and self.page_size * self.swizzle_mode.bytes <= SHORT_BOX
+            # A lane has a unit of the rows of a page (``LanePieces``).
+            and self.BN // self.page_size * units == WARP_THREADS
+            and not (self.has_token_scales or self.splitk_partitions > 1)
+        )
+
     @cached_property
     def misc_mbars(self) -> FA4MiscMBarsLayout:
         """The barrier block of this configuration."""
@@ -88,6 +119,7 @@ class FA4Config(FA4TileConfig):
             correction_writes=self.correction_writes,
             dynamic=self.dynamic,
             values_apart=self.loads_values_apart,
+            lane_copies=self.copies_by_lanes,
         )
 
     @property

@@ -74,8 +74,10 @@ def copies_in_a_row(
 def boxes_of_tile(config: FA4Config | Depth512Config) -> int:
     """Return how many boxes a CTA asks for, to have a tile of K and of V, or its part of them.
 
-    Over pages a box has the rows of one page at most.
+    Over pages a box has the rows of one page at most. There are none where lanes copy.
     """
+    if isinstance(config, FA4Config) and config.copies_by_lanes:
+        return 0
     stages = range(config.num_qk_stages)
     of_keys = sum(len(depth_chunks(config, stage).starts) for stage in stages)
     if isinstance(config, FA4Config) and config.rope_depth():

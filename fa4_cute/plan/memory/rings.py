@@ -37,7 +37,8 @@ class Ring:
         byte_offset: start of slot 0.
         slot_bytes: distance of two slots.
         stage_bytes: distance of two qk stages of a slot.
-        tile_bytes: bytes that one stage adds to its "arrived" barrier, in each CTA.
+        tile_bytes: bytes of one stage in each CTA, which its "arrived" barrier counts.
+        by_lanes: whether lanes copy them, which arrive there instead.
     """
 
     pipeline: StagedPipelinePlan
@@ -45,6 +46,7 @@ class Ring:
     slot_bytes: int
     stage_bytes: int
     tile_bytes: int
+    by_lanes: bool = False
 
     @classmethod
     def of_keys(cls, config: FA4Config) -> Ring:
@@ -56,14 +58,16 @@ class Ring:
         nope = config.k_rows_per_cta() * config.nope_depth() * config.qkv_dtype_size
         stage = nope // pipeline.num_qk_stages
         rope = layout.rope_stage_elems * layout.rope_dt_size
-        return cls(pipeline, layout.kv_byte_offset, layout.k_stage_bytes, stage, stage + rope)
+        offset, slot, by_lanes = layout.kv_byte_offset, layout.k_stage_bytes, config.copies_by_lanes
+        return cls(pipeline, offset, slot, stage, stage + rope, by_lanes)
 
     @classmethod
     def of_values(cls, config: FA4Config) -> Ring:
         """Return the V ring, or the fused ring as V sees it."""
         layout = AttentionSMemLayout(config)
-        size = layout.v_stage_bytes
-        return cls(config.misc_mbars.v_ring, layout.v_byte_offset, size, size, size)
+        size, offset = layout.v_stage_bytes, layout.v_byte_offset
+        by_lanes = config.copies_by_lanes
+        return cls(config.misc_mbars.v_ring, offset, size, size, size, by_lanes)
 
     @classmethod
     def of_depth512(cls, config: Depth512Config) -> Ring:

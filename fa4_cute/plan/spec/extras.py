@@ -26,6 +26,8 @@ ABSENT: Final[Any] = object()
 """Given for a parameter that the record is to lack."""
 BIAS_AXES: Final = ("batch", "head", "query")
 """Dimensions of a bias that have strides."""
+CACHE_AXES: Final = ("page", "head", "key")
+"""Dimensions of a paged K or V that have strides; columns are contiguous."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,20 @@ class Bias(SlotArray[Address]):
     def axes(self) -> tuple[str, ...]:
         """The dimensions with strides."""
         return BIAS_AXES
+
+
+class CachedRows(SlotArray[Address]):
+    """K (slot 0) or V (1) of a paged cache, whose rows lanes copy."""
+
+    @property
+    def name(self) -> str:
+        """``k`` or ``v``."""
+        return "kv"[self.slot]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The dimensions with strides."""
+        return CACHE_AXES
 
 
 class Aux(SlotArray[Address]):
@@ -144,6 +160,7 @@ class Extras(Generic[Address, Count, Factor]):
         cu_seqlens_k: first rows of the packed keys, int32 (batch + 1,).
         seqused_k: keys of each sequence that count, int32 (batch,).
         page_table, pages_per_row: int32 (batch, pages_per_row).
+        cache: K and V of the pages, where lanes copy them.
         sink: float32 (num_q_heads,).
         q_scale: scales of the queries, float32 (all queries, num_q_heads).
         k_scale, k_scale_row: scales of the keys, float32 (batch or pages, num_kv_heads, row).
@@ -168,6 +185,7 @@ class Extras(Generic[Address, Count, Factor]):
     seqused_k: Address = field(default_factory=_absent)
     page_table: Address = field(default_factory=_absent)
     pages_per_row: Count = field(default_factory=_absent)
+    cache: tuple[CachedRows[Address], ...] = ()
     sink: Address = field(default_factory=_absent)
     q_scale: Address = field(default_factory=_absent)
     k_scale: Address = field(default_factory=_absent)
@@ -199,6 +217,10 @@ class Extras(Generic[Address, Count, Factor]):
     def with_value_scale(self, value: Factor) -> Extras[Address, Count, Factor]:
         """Return the same parameters, and the scale of V."""
         return Extras(**{**vars(self), "value_scale": value})
+
+    def with_cache(self, *cache: CachedRows[Address]) -> Extras[Address, Count, Factor]:
+        """Return the same parameters, and those of K and V that lanes copy."""
+        return Extras(**{**vars(self), "cache": cache})
 
     def without(self, names: Iterable[str]) -> Extras[Address, Count, Factor]:
         """Return the parameters whose names are not among ``names``."""

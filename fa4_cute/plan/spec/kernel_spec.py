@@ -12,7 +12,9 @@ from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
 from ..masks.masks import NULL
+from ..memory.lane_pieces import LanePieces
 from .common_spec import CommonSpec, may_write_rows, refuse, variant_of, with_features
+from .extras import CACHE_AXES, CachedRows, Extras
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
@@ -112,6 +114,7 @@ class KernelSpec(CommonSpec):
         parts += self.variant.name_parts
         parts += ["1q"] if config.num_qo == 1 else []
         parts += [f"x{config.row_copies}"] if config.row_copies > 1 else []
+        parts += ["lanes"] if config.copies_by_lanes else []
         parts += ["pair"] if config.pair_cta else []
         return "_".join(parts)
 
@@ -119,6 +122,20 @@ class KernelSpec(CommonSpec):
     def params(self) -> KernelParams:
         """The parameter list."""
         return with_rope_maps(super().params) if self.config.rope_apart else super().params
+
+    @property
+    def extras(self) -> Extras[str, str, str]:
+        """The parameters of the features and of the element type; of K and V that lanes copy."""
+        if not self.config.copies_by_lanes:
+            return super().extras
+        strides = ("u64",) * len(CACHE_AXES)
+        return super().extras.with_cache(*(CachedRows(slot, "u64", strides) for slot in range(2)))
+
+    @property
+    def lane_pieces(self) -> LanePieces:
+        """What each lane copies of K and V where lanes do."""
+        config = self.config
+        return LanePieces(config.BN, config.page_size, config.swizzle_mode)
 
     @property
     def output_swizzle(self) -> SwizzleMode:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 
 from fa4_cute.plan.barriers.barrier_spec import render_barriers
+from fa4_cute.plan.barriers.mbars import FA4MiscMBarsLayout
 from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, WARP_THREADS, SwizzleMode
 from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.limits import supported
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
@@ -57,10 +58,11 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
         # Every warp of both groups of every CTA arrives once here.
         warps = ATTENTION_SCHEDULE["softmax0"].num_warps + ATTENTION_SCHEDULE["softmax1"].num_warps
         arrive(mbars.publish_offset, warps * config.splitk_partitions)
+    lanes = WARP_THREADS if config.copies_by_lanes else 1
     for ring in {mbars.k_ring, mbars.v_ring}:
         for slot in range(config.num_kv_stages):
             for part in range(ring.num_qk_stages):
-                arrive(ring.producer_mbar(slot, part), 1)
+                arrive(ring.producer_mbar(slot, part), lanes)
                 arrive(ring.consumer_mbar(slot, part), 1)
     for slot in range(config.num_own_scale_bufs):
         arrive(mbars.scale_ring.producer_mbar(slot), 1)
@@ -266,3 +268,14 @@ def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: in
     assert layout.k_scale_bytes == 2 * 4 * config.BN
     assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
     assert layout.smem_size() <= config.smem_used <= SMEM_CAPACITY
+
+
+def test_every_lane_arrives_where_lanes_copy_keys_and_values() -> None:
+    mbars = FA4MiscMBarsLayout(1, 1, 3, lane_copies=True, num_qo=1)
+    boxes = FA4MiscMBarsLayout(1, 1, 3, num_qo=1)
+    changed = {
+        new.name: (new.count, old.count)
+        for new, old in zip(mbars.specs, boxes.specs, strict=True)
+        if new != old
+    }
+    assert changed == dict.fromkeys([f"{x}_full[{n}.0]" for x in "KV" for n in range(3)], (32, 1))
