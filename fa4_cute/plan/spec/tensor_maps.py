@@ -38,7 +38,9 @@ _SWIZZLES: Final = {
     SwizzleMode.B64: 2,
     SwizzleMode.B128: 3,
 }
+L2_PROMOTION_NONE: Final = 0
 L2_PROMOTION_128B: Final = 2
+LINE_BYTES: Final = 128
 ROPE_OPERANDS: Final = ("q_rope", "k_rope")
 """Rope columns whose type is not that of the others, as tensors of their own."""
 
@@ -74,6 +76,16 @@ class TensorMapSpec:
         """Dimensions of the map."""
         return len(self.dims)
 
+    @property
+    def l2_promotion(self) -> int:
+        """What the L2 fetches for a part of a line: the line, where rows are whole lines.
+
+        Elsewhere the rest of the line is another head's, or the next key's, and would be read twice
+        (measured: ``docs/hopper.md``, "Parts of lines").
+        """
+        whole = self.dims[0] * self.dtype.size % LINE_BYTES == 0
+        return L2_PROMOTION_128B if whole else L2_PROMOTION_NONE
+
     def fields(self, address: int) -> TensorMapFields:
         """Return the encoder's arguments for an operand at ``address``."""
         return TensorMapFields(
@@ -83,7 +95,7 @@ class TensorMapSpec:
             strides=self.strides_bytes,
             box=self.box,
             swizzle=_SWIZZLES[self.swizzle],
-            l2_promotion=L2_PROMOTION_128B,
+            l2_promotion=self.l2_promotion,
         )
 
 
