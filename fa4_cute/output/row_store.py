@@ -14,7 +14,7 @@ from ..plan.facts.dtypes import DType
 from ..plan.masks.masks import is_zero
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
-from ..work.stream_k import stretch_number
+from ..work.stream_k import first_part_of_line, stretch_number, tile_in_line
 from ..work.tile import scheduled_heads
 
 
@@ -149,10 +149,12 @@ def query_tile_number(ctx: AttentionContext) -> Int32:
 def first_row_of_part(ctx: AttentionContext, split: Int32 | int) -> Int64:
     """Return the index of the first row of part ``split`` of the query tile in partial results.
 
-    Parts are numbered by stretch and query tile together (``plan.launch.stream_k``).
+    Parts are numbered by stretch and query tile together, line after line
+    (``plan.launch.stream_k``).
     """
-    first_stretch = stretch_number(ctx.spec) - ctx.work.split
-    return Int64(first_stretch + query_tile_number(ctx) + split) * rows_of_part(ctx)
+    first = first_part_of_line(ctx.spec, ctx.args) + stretch_number(ctx.spec) - ctx.work.split
+    number = first + tile_in_line(ctx.spec, ctx.args, ctx.work) + split
+    return Int64(number) * rows_of_part(ctx)
 
 
 def row_of_part(ctx: AttentionContext, index: Int32) -> Int32:

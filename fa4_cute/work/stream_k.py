@@ -2,6 +2,9 @@
 
 The CTAs of a pair take the same: each finds it for itself, by the number of the pair.
 
+CTAs with the same number along x have the same stretch, each of the line that its number along y
+names: of neighbouring heads.
+
 Before a CTA's roles begin, a warp finds where the line ends and which query tile the CTA's stretch
 begins in: its lanes look at 32 sequences at once. From there on every role goes from query tile to
 query tile, and asks for the lengths of the next sequence only (``plan.launch.stream_k``).
@@ -20,9 +23,12 @@ from ..device.registers import DEVICE
 from ..device.sync import barriers
 from ..plan.barriers.answers import MAX_WARPS, PAIR_BYTES
 from ..plan.facts.hardware import WARP_THREADS
+from ..plan.launch.launch import has_lines
 from ..plan.launch.stream_k import (
     TileInLine,
+    head_in_line,
     may_begin,
+    num_parts_of,
     places_of_stretch,
     places_of_tile,
 )
@@ -32,7 +38,6 @@ from .tile import (
     WorkTile,
     in_clusters,
     num_visited,
-    scheduled_heads,
     visited_tiles,
     with_hidden,
 )
@@ -46,7 +51,7 @@ class TilePlace:
     """A query tile and where it begins in the line.
 
     Attributes:
-        number: of the query tile: one for each head of each sequence.
+        number: of the query tile: one for each head of the line, of each sequence.
         start: its first place.
     """
 
@@ -55,7 +60,7 @@ class TilePlace:
 
     def after(self, spec: AttentionSpec, args: Arguments) -> "TilePlace":
         """Return the next one."""
-        sequence, _ = divided(self.number, scheduled_heads(spec, args.num_q_heads))
+        sequence, _ = divided(self.number, args.extras.num_heads)
         return TilePlace(self.number + 1, self.start + places_of_sequence(spec, args, sequence))
 
 
@@ -111,7 +116,8 @@ class Stretch:
 def work_in_line(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> WorkTile:
     """Return the CTA's part of the query tile that the warp is at."""
     tile, (_, places) = stretch.tile, stretch.line
-    number, head = divided(tile.number, scheduled_heads(spec, args.num_q_heads))
+    number, head = divided(tile.number, args.extras.num_heads)
+    head = head_of_line(spec, head)
     sequence = decode_sequence(spec, args, number)
     position, config = Int32(0), spec.config
     key_tiles = visited_tiles(spec, sequence, position, config.PairBM_eff())
@@ -122,6 +128,29 @@ def work_in_line(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> Work
     work = WorkTile(position, head, kv_head, number, sequence, key_tiles, part.count)
     work = replace(work, first_tile=part.first, split=part.index, num_parts=part.num_parts)
     return with_hidden(spec, work)
+
+
+def head_of_line(spec: AttentionSpec, number: Int32) -> Int32:
+    """Return which head of its sequence the ``number``-th of the CTA's line is."""
+    if not has_lines(spec):
+        return number
+    return Int32(head_in_line(number, ids.block_index()[1], ids.grid_size_y()))
+
+
+def first_part_of_line(spec: AttentionSpec, args: Arguments) -> Int32 | int:
+    """Return the number of the first part of the CTA's line, behind those of the lines before."""
+    if not has_lines(spec):
+        return 0
+    tiles = args.extras.num_sequences * args.extras.num_heads
+    return ids.block_index()[1] * num_parts_of(tiles, in_clusters(spec, ids.grid_size_x()))
+
+
+def tile_in_line(spec: AttentionSpec, args: Arguments, work: WorkTile) -> Int32:
+    """Return the number of a query tile in its line."""
+    number = work.head
+    if has_lines(spec):
+        number, _ = divided(work.head, ids.grid_size_y())
+    return work.batch * args.extras.num_heads + number
 
 
 def divided(number: Int32, by: Int32) -> tuple[Int32, Int32]:
@@ -139,7 +168,7 @@ def keep_stretch(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> None
     places = places_of_sequence(spec, args, DEVICE.minimum(sequence, last_sequence(args)))
     begin = first_place(spec, line[1])
     head, _ = divided(begin - start, places)
-    number = sequence * scheduled_heads(spec, args.num_q_heads) + head
+    number = sequence * args.extras.num_heads + head
     stretch.tell(line, TilePlace(number, start + head * places))
 
 
@@ -220,10 +249,10 @@ def places_of_sequence(spec: AttentionSpec, args: Arguments, number: Int32) -> I
 def places_of_heads(
     spec: AttentionSpec, args: Arguments, number: Int32, usual: Int32
 ) -> tuple[Int32, Int32]:
-    """Return the places of all heads of a sequence, 0 where there is none of that number, and by
-    what those of one, or then of the last sequence, differ from the ``usual`` ones."""
+    """Return the places of the line's heads of a sequence, 0 where there is none of that number,
+    and by what those of one, or then of the last sequence, differ from the ``usual`` ones."""
     own = places_of_sequence(spec, args, DEVICE.minimum(number, last_sequence(args)))
-    places = own * scheduled_heads(spec, args.num_q_heads)
+    places = own * args.extras.num_heads
     return DEVICE.select(number < args.extras.num_sequences, places, 0), own ^ usual
 
 

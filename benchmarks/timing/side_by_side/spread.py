@@ -207,8 +207,8 @@ def busiest(
     """
     line = line_of(column, problem, lengths)
     if line:
-        if clusters(request) != line.num_ctas:
-            raise ValueError(f"{clusters(request)} CTAs, {line.num_ctas} stretches")
+        if clusters(request) != line.num_ctas * line.lines:
+            raise ValueError(f"{clusters(request)} CTAs, {line.num_ctas * line.lines} stretches")
         return [line.busiest()]
     if problem.causal:
         return [0] if problem.page else sampled(request, problem, column)

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..facts.hardware import SM90A
 from ..spec.attention_spec import AttentionSpec
-from .launch import most_places, stretches_of_line
-from .stream_k import MAX_PLACES, TileInLine, tiles_of_lengths
+from .launch import lines_of_launch, most_places, row_bytes
+from .stream_k import MAX_PLACES, TileInLine, divide_lines, tiles_of_lengths
 from .tiles import AttentionSizes, TileShape
 
 WORTH: Final = 0.95
@@ -31,17 +32,39 @@ STREAMED_PLACES: Final = 12
 splits of every sequence have an SM each, and no SM has to wait for the longest."""
 
 
+PARTED: Final = 8
+"""Splits of every sequence where rows are parts of lines of the L2 that do not divide them."""
+
+
+def parts_lines(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bool:
+    """Return whether a step's keys are split alike because neighbouring heads share lines.
+
+    CTAs that go from query tile to query tile by themselves, as stream-K has them, fall out of step
+    after some microseconds, and neighbours then read the lines that they share twice. The grid's
+    order has all heads of a part of a sequence at work at the same time. On an H200 it takes 0.65
+    to 0.98 of the time where the parts of one sequence are enough for all SMs (``docs/hopper.md``,
+    "Rows that are parts of lines"); of a B200 nothing is known.
+    """
+    heads = sizes.blocks(TileShape.of(spec.config))[1]
+    is_known = spec.arch == SM90A and heads * PARTED >= num_sms
+    return is_known and not divide_lines(row_bytes(spec)) and _may_stream(spec, sizes)
+
+
+def _may_stream(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
+    """Whether stream-K may be taken for the queries of a step whose sequences may differ."""
+    may_differ = sizes.batch > 1 and (spec.variant.used_k or spec.variant.ragged_k)
+    if not (may_differ and spec.may_stream_keys and sizes.seqlen_k >= STREAMED_KEYS):
+        return False
+    return 0 < sizes.seqlen_q <= TileShape.of(spec.config).positions
+
+
 def streams_keys(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bool:
     """Return whether CTAs of ``spec`` take as many keys each where the call leaves that open.
 
     Queries have to fit one query tile: those of a step of decoding, or of a draft. Pairs of CTAs
     take short lines, too: their splits are put together by another launch.
     """
-    variant = spec.variant
-    may_differ = sizes.batch > 1 and (variant.used_k or variant.ragged_k)
-    if not (may_differ and spec.may_stream_keys and sizes.seqlen_k >= STREAMED_KEYS):
-        return False
-    if not 0 < sizes.seqlen_q <= TileShape.of(spec.config).positions:
+    if not _may_stream(spec, sizes) or parts_lines(spec, sizes, num_sms):
         return False
     in_pairs, places = spec.config.cta_group() > 1, most_places(spec, sizes)
     return places <= MAX_PLACES and (in_pairs or places >= STREAMED_PLACES * num_sms)
@@ -50,10 +73,12 @@ def streams_keys(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bo
 def tiles_in_line(
     spec: AttentionSpec, sizes: AttentionSizes, lengths: Sequence[int], num_sms: int
 ) -> list[TileInLine]:
-    """Return the query tiles of a stream-K launch, without a mask, by the keys of its sequences."""
-    _, heads, _ = sizes.blocks(TileShape.of(spec.config))
-    stretches = stretches_of_line(spec, sizes, num_sms)
-    return tiles_of_lengths(lengths, heads, spec.config.BN, stretches, spec.start_tiles)
+    """Return the query tiles of each line of a stream-K launch, without a mask, by the keys of its
+    sequences."""
+    lines = lines_of_launch(spec, sizes, num_sms)
+    return tiles_of_lengths(
+        lengths, lines.heads, spec.config.BN, lines.stretches, spec.start_tiles
+    )
 
 
 def percent_less(share: float) -> int:

@@ -12,7 +12,16 @@ from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import MAX_SPLITS, CombineSpec
 from ..spec.variant import FIRST_STEP, KEPT, WORK_COUNTS
 from .packed_rows import first_step
-from .stream_k import ALONE_PLACES, MAX_PLACES, num_ctas_of, num_parts_of, places_of_tile
+from .stream_k import (
+    ALONE_PLACES,
+    MAX_PLACES,
+    Lines,
+    are_whole_lines,
+    num_ctas_of,
+    num_lines_of,
+    num_parts_of,
+    places_of_tile,
+)
 from .tiles import AttentionSizes, TileShape, heads_of_section, kept_tiles
 from .turns import choose_section, is_in_turns
 
@@ -75,8 +84,9 @@ def plan_launch(
     if spec.variant.by_rows:
         scalars |= {"num_sequences": sizes.batch, FIRST_STEP: first_step(sizes.batch)}
     if spec.variant.streams_keys:
-        scalars |= {"num_sequences": sizes.batch}
-        blocks = (stretches_of_line(spec, sizes, num_sms) * spec.config.cta_group(), 1, 1)
+        lines = lines_of_launch(spec, sizes, num_sms)
+        scalars |= {"num_heads": lines.heads, "num_sequences": sizes.batch}
+        blocks = (lines.stretches * spec.config.cta_group(), lines.num_lines, 1)
     elif spec.variant.is_persistent:
         num_work = _num_work(spec, sizes, blocks)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
@@ -112,13 +122,28 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
     return fewer * counted <= each and counted * MAX_SPLITS <= MAX_GRID_X
 
 
-def stretches_of_line(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> int:
-    """Return the stretches of a stream-K launch, one for a CTA or pair: as many as run at once,
-    where keys may be that many."""
+def lines_of_launch(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> Lines:
+    """Return the lines of a stream-K launch, with a stretch for every CTA or pair that runs at
+    once, where keys may be that many: several where heads share lines of the L2."""
     places, per_sm = most_places(spec, sizes), spec.schedule.ctas_per_sm
     if spec.may_read_alone and places <= num_sms * ALONE_PLACES:
         per_sm = 1
-    return num_ctas_of(places, _ctas_or_pairs(spec, num_sms * per_sm), spec.config.BN)
+    at_once = _ctas_or_pairs(spec, num_sms * per_sm)
+    heads = sizes.blocks(TileShape.of(spec.config))[1]
+    count = num_lines_of(heads, at_once) if has_lines(spec) else 1
+    stretches = num_ctas_of(ceil_div(places, count), at_once // count, spec.config.BN)
+    return Lines(count, heads // count, stretches)
+
+
+def has_lines(spec: AttentionSpec) -> bool:
+    """Return whether a stream-K launch may have several lines: heads share lines of the L2."""
+    return not are_whole_lines(row_bytes(spec))
+
+
+def row_bytes(spec: AttentionSpec) -> tuple[int, int]:
+    """Return the bytes of a row of K and of V."""
+    size = spec.config.qkv_dtype_size
+    return spec.config.depth * size, spec.output_depth * size
 
 
 def _ctas_or_pairs(spec: AttentionSpec, num_ctas: int) -> int:
@@ -162,8 +187,8 @@ class Workspace(NamedTuple):
         ctas = math.prod(sizes.blocks(shape, by_rows=by_rows))
         counters = ctas if variant.last_joins else 0
         if variant.streams_keys:
-            stretches = stretches_of_line(spec, sizes, num_sms)
-            parts = num_parts_of(ctas // shape.cluster_size, stretches)
+            lines = lines_of_launch(spec, sizes, num_sms)
+            parts = num_parts_of(ctas // shape.cluster_size, lines.num_lines * lines.stretches)
             return cls(parts, sizes.seqlen_q * spec.rows_per_position, counters)
         return cls(num_splits, sizes.num_queries * sizes.num_q_heads, counters)
 

@@ -7,6 +7,11 @@ while the longest sequence is read. In a line each CTA takes a stretch, wherever
     query tiles   |....=====|....==|....===========|....=|      . start, = key tiles
     stretches     |    0    |    1    |    2    |    3    |
 
+Of a key all heads follow one another in memory. Where a row is no whole line of the L2, neighbours
+share one, and in one line of query tiles they would be read one after the other. So there are
+several then, each of every so many heads of all sequences: CTAs with the same stretch read
+neighbouring heads at the same time (measured: ``docs/hopper.md``, "Rows that are parts of lines").
+
 The start of a query tile, with its end, costs as much as some key tiles, by how large these are,
 and counts as that many places in front of them (``start_tiles`` of a specification). A query tile
 belongs to the CTAs in whose stretches its key tiles lie; one without key tiles has one place all
@@ -18,7 +23,7 @@ needs no joining, and is taken if it is little longer.
 
 Parts of query tiles are numbered by CTA and query tile together: from one part to the next in the
 line one of the two goes up by one, so that no two have one number, and those of a query tile follow
-one another. It is where a part's results are kept.
+one another. It is where a part's results are kept, line after line.
 
 Source: the decomposition is that of Osama et al. for products of matrices (arXiv 2301.03598).
 """
@@ -28,9 +33,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ..facts.hardware import ceil_div
+from ..facts.hardware import L2_LINE_BYTES, ceil_div
 from ..masks.masks import HOST, Arithmetic
 
 MAX_PLACES: Final = 2**30
@@ -44,6 +49,45 @@ parts cost more than they hide (measured on an H200: ``docs/experiments.md``).""
 LONGER: Final = 5
 """A stretch of whole query tiles may be longer by one part in so many: memory is the limit, and the
 SMs that have one saturate it as well."""
+
+
+ONE_IN: Final = 100
+"""Of so many CTAs one may have no stretch, so that there are more lines."""
+
+
+class Lines(NamedTuple):
+    """The lines of a launch, all of the same sequences.
+
+    Attributes:
+        num_lines: how many. heads: of a sequence in each.
+        stretches: of each, one for a CTA or pair.
+    """
+
+    num_lines: int
+    heads: int
+    stretches: int
+
+
+def head_in_line(number: Any, line: Any, num_lines: Any) -> Any:
+    """Return which head of its sequence the ``number``-th of a line is."""
+    return number * num_lines + line
+
+
+def are_whole_lines(row_bytes: Iterable[int]) -> bool:
+    """Return whether rows of so many bytes are whole lines of the L2, so that heads share none."""
+    return not any(size % L2_LINE_BYTES for size in row_bytes)
+
+
+def divide_lines(row_bytes: Iterable[int]) -> bool:
+    """Return whether rows of so many bytes begin and end where lines do, or lie within one."""
+    return all(size % L2_LINE_BYTES == 0 or L2_LINE_BYTES % size == 0 for size in row_bytes)
+
+
+def num_lines_of(heads: int, num_ctas: int) -> int:
+    """Return into how many lines the ``heads`` of a sequence fall: as many as divide them and leave
+    hardly one of ``num_ctas`` CTAs without a stretch."""
+    divisors = (n for n in range(min(heads, num_ctas), 0, -1) if heads % n == 0)
+    return next((n for n in divisors if num_ctas % n * ONE_IN <= num_ctas), 1)
 
 
 def least_places(key_tile: int) -> int:
@@ -62,7 +106,7 @@ def places_of_stretch(
     """Return the places of a stretch, in a line of ``places``.
 
     Args:
-        places: of the line. num_ctas: of the launch.
+        places: of the line. num_ctas: that have a stretch of it.
         key_tile: keys of a key tile. ops: how numbers are compared.
         alike: places of every query tile; 0 where they differ.
     """
@@ -75,7 +119,7 @@ def places_of_stretch(
 
 
 def num_ctas_of(places: int, most: int, key_tile: int) -> int:
-    """Return how many CTAs a line of so many places may need, of ``most`` that run at once."""
+    """Return how many CTAs a line of so many places may need, of ``most`` that may have it."""
     return min(most, ceil_div(places, least_places(key_tile)))
 
 
@@ -133,11 +177,11 @@ def may_begin(place: Any, cta: Any, stretch: Any, start_tiles: int) -> Any:
 def tiles_of_lengths(
     lengths: Iterable[int], heads: int, key_tile: int, num_ctas: int, start_tiles: int
 ) -> list[TileInLine]:
-    """Return the query tiles of a line by their numbers: one for each head of each sequence.
+    """Return the query tiles of a line by their numbers: one for each of its heads of a sequence.
 
     Args:
-        lengths: keys of the sequences, of which queries see all. heads: scheduled ones.
-        key_tile: keys of a key tile. num_ctas: of the launch.
+        lengths: keys of the sequences, of which queries see all. heads: of each in the line.
+        key_tile: keys of a key tile. num_ctas: that have a stretch of it.
         start_tiles: what a query tile's start and end take, in key tiles.
     """
     counts = [ceil_div(keys, key_tile) for keys in lengths for _ in range(heads)]

@@ -167,7 +167,7 @@ class Extras(Generic[Address, Count, Factor]):
         padding, biases, aux: the arrays of the mask and of the score modifier.
         num_work, num_heads, num_sequences: query tiles of all heads and sequences of a persistent
             launch, and these two; or heads of a section, and sections (``in_sections``). Sequences
-            also where query tiles are counted by rows.
+            also where query tiles are counted by rows; with stream-K heads are those of a line.
         num_kept: query tiles of each head, the shortest, that come after all others.
         first_step: sequences between two that are looked at first for that of a query tile.
         num_splits: CTAs that share the keys of a query tile.

@@ -26,7 +26,7 @@ from math import gcd
 from typing import Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import SwizzleMode
+from ..facts.hardware import L2_LINE_BYTES, SwizzleMode
 from ..facts.tensor_map_bits import ALIGN, TensorMapFields
 from .attention_spec import AttentionSpec
 from .kernel_spec import KernelSpec
@@ -40,7 +40,6 @@ _SWIZZLES: Final = {
 }
 L2_PROMOTION_NONE: Final = 0
 L2_PROMOTION_128B: Final = 2
-LINE_BYTES: Final = 128
 ROPE_OPERANDS: Final = ("q_rope", "k_rope")
 """Rope columns whose type is not that of the others, as tensors of their own."""
 
@@ -78,13 +77,14 @@ class TensorMapSpec:
 
     @property
     def l2_promotion(self) -> int:
-        """What the L2 fetches for a part of a line: the line, where rows are whole lines.
+        """What the L2 fetches for a part of a line: the whole of it, where rows divide lines.
 
-        Elsewhere the rest of the line is another head's, or the next key's, and would be read twice
-        (measured: ``docs/hopper.md``, "Parts of lines").
+        Elsewhere it begins or ends within another head's row, and has left the L2 before that is
+        asked for (measured: ``docs/hopper.md``, "Rows that are parts of lines").
         """
-        whole = self.dims[0] * self.dtype.size % LINE_BYTES == 0
-        return L2_PROMOTION_128B if whole else L2_PROMOTION_NONE
+        row = self.dims[0] * self.dtype.size
+        divides = row % L2_LINE_BYTES == 0 or L2_LINE_BYTES % row == 0
+        return L2_PROMOTION_128B if divides else L2_PROMOTION_NONE
 
     def fields(self, address: int) -> TensorMapFields:
         """Return the encoder's arguments for an operand at ``address``."""

@@ -278,7 +278,7 @@ class Variant:
     def extras(self) -> Extras[str, str, str]:
         """The parameters that the features add, with their PTX types."""
         aux_ranks = self.score_mod.aux_ranks if self.score_mod else ()
-        work_count = _if(self.is_persistent and not self.streams_keys, "u32")
+        work_count = _if(self.is_persistent, "u32")
         is_split = self.is_split and not self.streams_keys
         return Extras(
             cu_seqlens_q=_if(self.ragged_q, "u64"),
@@ -299,7 +299,7 @@ class Variant:
             aux=tuple(
                 Aux(slot, "u64", ("u64",) * rank) for slot, rank in enumerate(aux_ranks)
             ),
-            num_work=work_count,
+            num_work=_if(self.is_persistent and not self.streams_keys, "u32"),
             num_heads=work_count,
             num_sequences=_if(self.is_persistent or self.by_rows, "u32"),
             num_kept=_if(self.keeps_short, "u32"),

@@ -15,7 +15,8 @@ import fa4_cute
 from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
-from fa4_cute.plan.launch.stream_k import tiles_of_lengths
+from fa4_cute.plan.launch.launch import row_bytes
+from fa4_cute.plan.launch.stream_k import are_whole_lines, num_lines_of, tiles_of_lengths
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
 from testing.cases import BF16, CUT, FP8, Case, Lengths
@@ -53,6 +54,17 @@ CASES = (
     streamed("ragged causal sink", 512, lengths=WIDE, heads=2, kv_heads=2),
 )
 PAIRS = CASES[-4:]
+LINED = (
+    streamed("page64 ragged causal sink", 96, kv_heads=8),
+    streamed("cache causal", 80, lengths=LONG, kv_heads=4, **HOPPER),
+    streamed("fp8 page16 ragged causal", 64, lengths=LONG, kv_heads=4, dtype=FP8),
+)
+"""Heads share lines of the L2, and so there are several lines, some of several heads."""
+LINED_MORE = (
+    streamed("page64 ragged causal sink", 200, kv_heads=8),
+    streamed("page16 ragged causal", 72, lengths=MANY, heads=6, kv_heads=6),
+    streamed("fp8 page64 ragged causal", 64, lengths=MANY, kv_heads=4, dtype=FP8, **HOPPER),
+)
 MORE = (
     streamed("ragged causal"),
     streamed("page256 ragged window", 96),
@@ -90,6 +102,17 @@ ONE_COPY = [replace(case, num_qo=1) for case in CASES[:4]]
 def test_output_and_lse(case: Case) -> None:
     assert spec_of(case).variant.scheduler is Scheduler.STREAM_K
     check(case)
+
+
+@pytest.mark.parametrize("case", [*LINED, *also(*LINED_MORE)], ids=str)
+@pytest.mark.parametrize("num_sms", [6, *also(4, 23, 148)])
+def test_several_lines(case: Case, num_sms: int) -> None:
+    """A CTA takes parts of query tiles of neighbouring heads of its line only."""
+    spec, heads = spec_of(case), case.kv_heads
+    checked(call(arguments(case), num_sms=num_sms))
+    assert not are_whole_lines(row_bytes(spec))
+    at_once = num_sms * spec.schedule.ctas_per_sm // spec.config.cta_group()
+    assert num_lines_of(heads, at_once) > 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ import pytest
 from fa4_cute.plan.compute.mma_plans import k_operand, q_operand, v_operand
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.tensor_maps import OperandLayout, query_map, tensor_maps
+from fa4_cute.plan.spec.tensor_maps import (
+    L2_PROMOTION_128B,
+    L2_PROMOTION_NONE,
+    OperandLayout,
+    query_map,
+    tensor_maps,
+)
 from fa4_cute.plan.spec.variant import Variant
 
 HEAD_DIMS = (8, 64, 72, 128, 192)
@@ -120,3 +126,18 @@ def test_boxes_of_a_pair_lie_in_one_page(
     for first in range(0, rows * 4, k_rows):
         assert not page_size or first % page_size + k_rows <= page_size
     assert rows % k_rows == spec.config.BN % v_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "whole"),
+    [(DType.BF16, 64, True), (DType.BF16, 128, True), (DType.FP8_E4M3, 64, True),
+     (DType.BF16, 96, False), (DType.BF16, 80, False), (DType.FP8_E4M3, 96, False)],
+)  # fmt: skip
+def test_lines_are_fetched_whole_where_rows_divide_them(
+    dtype: DType, head_dim: int, whole: bool
+) -> None:
+    spec = KernelSpec.for_attention(dtype, head_dim)
+    layout = OperandLayout.contiguous((2, 300, 4, head_dim))
+    for tensor_map in tensor_maps(spec, layout, layout, layout, layout)[:3]:
+        promotion = L2_PROMOTION_128B if whole else L2_PROMOTION_NONE
+        assert tensor_map.fields(0x1000).l2_promotion == promotion

@@ -51,11 +51,24 @@ def test_a_cta_joins_the_query_tile_that_it_ends_with() -> None:
     assert line.counted(3) == [0, 0, 0, 0]  # nobody else has a part of the last one
 
 
+def test_counters_are_those_of_all_heads_of_a_sequence() -> None:
+    """Two lines of two heads of two sequences: 0 and 2 of four are the first one's."""
+    tiles = tiles_of_lengths([128 * 39, 128 * 29], 2, 128, 3, START_TILES)
+    of_line = [Line(tiles, 3).counted(cta) for cta in range(3)]
+    assert of_line == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    for cta, counts in enumerate(of_line):
+        found = Line(tiles, 3, 2, 2).counted(cta)
+        assert found[::2] == counts
+        assert len(found) == 8
+        assert not any(found[1::2])
+
+
 @pytest.mark.parametrize("other", [EQUAL, ONE_LONG])
 def test_a_stream_k_launch_stands_by_its_busiest_cta(other: problems.Other) -> None:
     line = callers.line_of(OURS, other.problem, other.lengths)
     assert line is not None
-    assert line.num_ctas == callers.SMS
+    assert line.num_ctas * line.lines == callers.SMS
+    assert (line.lines, line.heads) == (1, 8)
     asked: Any = SimpleNamespace(grid=(148, 1, 1), cluster=(1, 1, 1))
     found = spread.busiest(asked, other.problem, OURS, other.lengths)
     assert found == [line.busiest()]
