@@ -109,6 +109,10 @@ MIXES: Final = (
     Mix("32 lognormal, 16/2 heads", lognormal(32, 3), 16, 2),
     Mix("32 lognormal, 32/32 heads", lognormal(32, 3), 32, 32),
     Mix("32 log-uniform from 128 to 2,048", log_uniform(32, 12, 128, 2048)),
+    Mix("64 lognormal, 80 columns, 32/32 heads", lognormal(64, 4), 32, 32, 80),
+    Mix("64 lognormal, 96 columns", lognormal(64, 4), head_dim=96),
+    Mix("64 lognormal, fp8, 64 columns, 64/8 heads", lognormal(64, 4), 64, 8, 64,
+        dtype="fp8_e4m3"),
     *(Mix(f"{n} of {keys:,}, alike", (keys,) * n)
       for n, keys in ((64, 4096), (16, 16384), (4, 65536), (8, 2048), (256, 1024))),
     Mix("16 of 16,384, alike, pages of 16", (16384,) * 16, page=16),

@@ -77,14 +77,16 @@ class TensorMapSpec:
 
     @property
     def l2_promotion(self) -> int:
-        """What the L2 fetches for a part of a line: the whole of it, where rows divide lines.
+        """What the L2 fetches for a part of a line: the whole of it, where rows divide lines or
+        follow one another without a gap.
 
         Elsewhere it begins or ends within another head's row, and has left the L2 before that is
         asked for (measured: ``docs/hopper.md``, "Rows that are parts of lines").
         """
         row = self.dims[0] * self.dtype.size
         divides = row % L2_LINE_BYTES == 0 or L2_LINE_BYTES % row == 0
-        return L2_PROMOTION_128B if divides else L2_PROMOTION_NONE
+        whole = divides or self.strides_bytes[0] == row
+        return L2_PROMOTION_128B if whole else L2_PROMOTION_NONE
 
     def fields(self, address: int) -> TensorMapFields:
         """Return the encoder's arguments for an operand at ``address``."""

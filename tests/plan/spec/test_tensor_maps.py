@@ -136,8 +136,17 @@ def test_boxes_of_a_pair_lie_in_one_page(
 def test_lines_are_fetched_whole_where_rows_divide_them(
     dtype: DType, head_dim: int, whole: bool
 ) -> None:
-    spec = KernelSpec.for_attention(dtype, head_dim)
-    layout = OperandLayout.contiguous((2, 300, 4, head_dim))
-    for tensor_map in tensor_maps(spec, layout, layout, layout, layout)[:3]:
-        promotion = L2_PROMOTION_128B if whole else L2_PROMOTION_NONE
-        assert tensor_map.fields(0x1000).l2_promotion == promotion
+    """Or where rows of a head follow one another; those of Q are a group's."""
+    spec = KernelSpec.for_attention(dtype, head_dim, group=2)
+    queries, keys = (
+        OperandLayout.contiguous((2, 300, heads, head_dim)) for heads in (8, 4)
+    )
+    by_head = OperandLayout(keys.shape, (4 * 300 * head_dim, head_dim, 300 * head_dim, 1))
+    for layout, lines in ((keys, whole), (by_head, True)):
+        promotions = [
+            tensor_map.fields(0x1000).l2_promotion
+            for tensor_map in tensor_maps(spec, queries, layout, layout, queries)
+        ]
+        expected = L2_PROMOTION_128B if lines else L2_PROMOTION_NONE
+        assert promotions[1:3] == [expected, expected]
+        assert promotions[0] == L2_PROMOTION_128B
