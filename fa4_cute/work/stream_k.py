@@ -23,7 +23,7 @@ from ..device.registers import DEVICE
 from ..device.sync import barriers
 from ..plan.barriers.answers import MAX_WARPS, PAIR_BYTES
 from ..plan.facts.hardware import WARP_THREADS
-from ..plan.launch.launch import has_lines
+from ..plan.launch.launch import shares_cache_lines
 from ..plan.launch.stream_k import (
     TileInLine,
     head_in_line,
@@ -132,14 +132,14 @@ def work_in_line(spec: AttentionSpec, args: Arguments, stretch: Stretch) -> Work
 
 def head_of_line(spec: AttentionSpec, number: Int32) -> Int32:
     """Return which head of its sequence the ``number``-th of the CTA's line is."""
-    if not has_lines(spec):
+    if not shares_cache_lines(spec):
         return number
     return Int32(head_in_line(number, ids.block_index()[1], ids.grid_size_y()))
 
 
 def first_part_of_line(spec: AttentionSpec, args: Arguments) -> Int32 | int:
     """Return the number of the first part of the CTA's line, behind those of the lines before."""
-    if not has_lines(spec):
+    if not shares_cache_lines(spec):
         return 0
     tiles = args.extras.num_sequences * args.extras.num_heads
     return ids.block_index()[1] * num_parts_of(tiles, in_clusters(spec, ids.grid_size_x()))
@@ -148,7 +148,7 @@ def first_part_of_line(spec: AttentionSpec, args: Arguments) -> Int32 | int:
 def tile_in_line(spec: AttentionSpec, args: Arguments, work: WorkTile) -> Int32:
     """Return the number of a query tile in its line."""
     number = work.head
-    if has_lines(spec):
+    if shares_cache_lines(spec):
         number, _ = divided(work.head, ids.grid_size_y())
     return work.batch * args.extras.num_heads + number
 

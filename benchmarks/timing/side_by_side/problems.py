@@ -128,6 +128,8 @@ STEPS: Final = (
     ("16/4 heads of 256", replace(STEP, heads=16, heads_kv=4, head_dim=256, head_dim_v=256),
      ((4, 16384),), (64,)),
     ("32/8 heads, fp8", replace(STEP, dtype="fp8"), ((4, 16384),), (64,)),
+    ("64/8 heads of 64, fp8", replace(STEP, heads=64, head_dim=64, head_dim_v=64, dtype="fp8"),
+     ((16, 8192),), (SMALL_PAGE, 64)),
 )  # fmt: skip
 """Steps of decoding by their names: a sequence of one, sequences and their keys, and pages."""
 DRAWN: Final = tuple(round(512 * 64 ** (((13 * i + 5) % 32 + 0.5) / 32)) for i in range(32))

@@ -30,8 +30,8 @@ from .tuned import TUNED
 from .tuning import Tuning, tuning_of
 
 SHORT_BOX: Final = 1024
-"""Bytes of a box, beside which TMA takes as long for twice as many: steps of decoding wait for it
-then, and not for memory (docs/experiments.md)."""
+"""Bytes of a box up to which steps of decoding wait for TMA and not for memory: it takes as long for
+a box of twice as many (``docs/experiments.md``)."""
 
 
 @dataclass(frozen=True)

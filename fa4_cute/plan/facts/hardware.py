@@ -87,7 +87,7 @@ class SwizzleMode(Enum):
 OUTPUT_SWIZZLE: Final = SwizzleMode.B128
 """Swizzle of staged O tiles, whatever the operands' is: chunks of 64 columns of 16 bits."""
 L2_LINE_BYTES: Final = 128
-"""Bytes that the L2 has under one address; a part of them may be fetched alone."""
+"""Bytes of a cache line of the L2, of which a part may be fetched alone."""
 UNIT_BYTES: Final = 16
 """Bytes of a row that every swizzle moves as a whole."""
 VECTOR_COLUMNS: Final = 4

@@ -15,7 +15,7 @@ from typing import Final
 from ..facts.hardware import SM90A
 from ..spec.attention_spec import AttentionSpec
 from .launch import lines_of_launch, most_places, row_bytes
-from .stream_k import MAX_PLACES, TileInLine, divide_lines, tiles_of_lengths
+from .stream_k import MAX_PLACES, TileInLine, divide_cache_lines, tiles_of_lengths
 from .tiles import AttentionSizes, TileShape
 
 WORTH: Final = 0.95
@@ -32,22 +32,22 @@ STREAMED_PLACES: Final = 12
 splits of every sequence have an SM each, and no SM has to wait for the longest."""
 
 
-PARTED: Final = 8
-"""Splits of every sequence where rows are parts of lines of the L2 that do not divide them."""
+SPLITS_OF_ALL: Final = 8
+"""Splits of every sequence where rows are parts of cache lines, and do not divide them."""
 
 
-def parts_lines(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bool:
-    """Return whether a step's keys are split alike because neighbouring heads share lines.
+def splits_alike(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bool:
+    """Return whether all sequences of a step have as many splits since heads share cache lines.
 
     CTAs that go from query tile to query tile by themselves, as stream-K has them, fall out of step
-    after some microseconds, and neighbours then read the lines that they share twice. The grid's
+    after some microseconds, and neighbours then read what they share twice. The grid's
     order has all heads of a part of a sequence at work at the same time. On an H200 it takes 0.65
     to 0.98 of the time where the parts of one sequence are enough for all SMs (``docs/hopper.md``,
     "Rows that are parts of lines"); of a B200 nothing is known.
     """
     heads = sizes.blocks(TileShape.of(spec.config))[1]
-    is_known = spec.arch == SM90A and heads * PARTED >= num_sms
-    return is_known and not divide_lines(row_bytes(spec)) and _may_stream(spec, sizes)
+    is_known = spec.arch == SM90A and heads * SPLITS_OF_ALL >= num_sms
+    return is_known and not divide_cache_lines(row_bytes(spec)) and _may_stream(spec, sizes)
 
 
 def _may_stream(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
@@ -64,7 +64,7 @@ def streams_keys(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> bo
     Queries have to fit one query tile: those of a step of decoding, or of a draft. Pairs of CTAs
     take short lines, too: their splits are put together by another launch.
     """
-    if not _may_stream(spec, sizes) or parts_lines(spec, sizes, num_sms):
+    if not _may_stream(spec, sizes) or splits_alike(spec, sizes, num_sms):
         return False
     in_pairs, places = spec.config.cta_group() > 1, most_places(spec, sizes)
     return places <= MAX_PLACES and (in_pairs or places >= STREAMED_PLACES * num_sms)

@@ -16,7 +16,7 @@ from .stream_k import (
     ALONE_PLACES,
     MAX_PLACES,
     Lines,
-    are_whole_lines,
+    are_whole_cache_lines,
     num_ctas_of,
     num_lines_of,
     num_parts_of,
@@ -124,20 +124,20 @@ def counts_rows(spec: AttentionSpec, sizes: AttentionSizes) -> bool:
 
 def lines_of_launch(spec: AttentionSpec, sizes: AttentionSizes, num_sms: int) -> Lines:
     """Return the lines of a stream-K launch, with a stretch for every CTA or pair that runs at
-    once, where keys may be that many: several where heads share lines of the L2."""
+    once, where keys may be that many: several where heads share cache lines."""
     places, per_sm = most_places(spec, sizes), spec.schedule.ctas_per_sm
     if spec.may_read_alone and places <= num_sms * ALONE_PLACES:
         per_sm = 1
     at_once = _ctas_or_pairs(spec, num_sms * per_sm)
     heads = sizes.blocks(TileShape.of(spec.config))[1]
-    count = num_lines_of(heads, at_once) if has_lines(spec) else 1
+    count = num_lines_of(heads, at_once) if shares_cache_lines(spec) else 1
     stretches = num_ctas_of(ceil_div(places, count), at_once // count, spec.config.BN)
     return Lines(count, heads // count, stretches)
 
 
-def has_lines(spec: AttentionSpec) -> bool:
-    """Return whether a stream-K launch may have several lines: heads share lines of the L2."""
-    return not are_whole_lines(row_bytes(spec))
+def shares_cache_lines(spec: AttentionSpec) -> bool:
+    """Return whether heads share cache lines, so that a stream-K launch may have several lines."""
+    return not are_whole_cache_lines(row_bytes(spec))
 
 
 def row_bytes(spec: AttentionSpec) -> tuple[int, int]:

@@ -7,10 +7,11 @@ while the longest sequence is read. In a line each CTA takes a stretch, wherever
     query tiles   |....=====|....==|....===========|....=|      . start, = key tiles
     stretches     |    0    |    1    |    2    |    3    |
 
-Of a key all heads follow one another in memory. Where a row is no whole line of the L2, neighbours
-share one, and in one line of query tiles they would be read one after the other. So there are
-several then, each of every so many heads of all sequences: CTAs with the same stretch read
-neighbouring heads at the same time (measured: ``docs/hopper.md``, "Rows that are parts of lines").
+Of a key all heads follow one another in memory. Where a row is no whole cache line of the L2,
+neighbours share one, and in one line of query tiles they would be read one after the other. So
+there are several then, each of every so many heads of all sequences: CTAs with the same stretch
+read neighbouring heads at the same time (measured: ``docs/hopper.md``, "Rows that are parts of
+lines").
 
 The start of a query tile, with its end, costs as much as some key tiles, by how large these are,
 and counts as that many places in front of them (``start_tiles`` of a specification). A query tile
@@ -73,13 +74,13 @@ def head_in_line(number: Any, line: Any, num_lines: Any) -> Any:
     return number * num_lines + line
 
 
-def are_whole_lines(row_bytes: Iterable[int]) -> bool:
-    """Return whether rows of so many bytes are whole lines of the L2, so that heads share none."""
+def are_whole_cache_lines(row_bytes: Iterable[int]) -> bool:
+    """Return whether rows of so many bytes are whole cache lines, so that heads share none."""
     return not any(size % L2_LINE_BYTES for size in row_bytes)
 
 
-def divide_lines(row_bytes: Iterable[int]) -> bool:
-    """Return whether rows of so many bytes begin and end where lines do, or lie within one."""
+def divide_cache_lines(row_bytes: Iterable[int]) -> bool:
+    """Return whether rows of so many bytes begin and end where cache lines do, or lie in one."""
     return all(size % L2_LINE_BYTES == 0 or L2_LINE_BYTES % size == 0 for size in row_bytes)
 
 

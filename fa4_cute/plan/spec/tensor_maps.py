@@ -77,8 +77,8 @@ class TensorMapSpec:
 
     @property
     def l2_promotion(self) -> int:
-        """What the L2 fetches for a part of a line: the whole of it, where rows divide lines or
-        follow one another without a gap.
+        """What the L2 fetches for a part of a cache line: all of it, where rows divide such lines
+        or follow one another without a gap.
 
         Elsewhere it begins or ends within another head's row, and has left the L2 before that is
         asked for (measured: ``docs/hopper.md``, "Rows that are parts of lines").

@@ -16,7 +16,7 @@ from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch.launch import row_bytes
-from fa4_cute.plan.launch.stream_k import are_whole_lines, num_lines_of, tiles_of_lengths
+from fa4_cute.plan.launch.stream_k import are_whole_cache_lines, num_lines_of, tiles_of_lengths
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
 from testing.cases import BF16, CUT, FP8, Case, Lengths
@@ -110,7 +110,7 @@ def test_several_lines(case: Case, num_sms: int) -> None:
     """A CTA takes parts of query tiles of neighbouring heads of its line only."""
     spec, heads = spec_of(case), case.kv_heads
     checked(call(arguments(case), num_sms=num_sms))
-    assert not are_whole_lines(row_bytes(spec))
+    assert not are_whole_cache_lines(row_bytes(spec))
     at_once = num_sms * spec.schedule.ctas_per_sm // spec.config.cta_group()
     assert num_lines_of(heads, at_once) > 1
 
