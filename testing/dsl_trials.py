@@ -88,6 +88,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "memory.tmem.wait_stores": lambda a, b, f, g, p: tmem.wait_stores(),
     "sync.barriers.mbarrier_init": lambda a, b, f, g, p: barriers.mbarrier_init(a, b),
     "sync.barriers.mbarrier_wait": lambda a, b, f, g, p: barriers.mbarrier_wait(a, b),
+    "sync.barriers.mbarrier_add_tx": lambda a, b, f, g, p: barriers.mbarrier_add_tx(a, 4096),
     "sync.barriers.mbarrier_expect_tx": lambda a, b, f, g, p: barriers.mbarrier_expect_tx(a, 4096),
     "sync.barriers.fence_mbarrier_init": lambda a, b, f, g, p: barriers.fence_mbarrier_init(),
     "sync.barriers.fence_proxy_async_shared": lambda a, b, f, g, p: (
