@@ -30,8 +30,8 @@ from .tuned import TUNED
 from .tuning import Tuning, tuning_of
 
 SHORT_BOX: Final = 1024
-"""Bytes of a box up to which steps of decoding wait for TMA and not for memory: it takes as long for
-a box of twice as many (``docs/experiments.md``)."""
+"""Bytes of a box up to which steps of decoding wait for TMA and not for memory: a box of twice as
+many takes it no longer (``docs/experiments.md``)."""
 
 
 @dataclass(frozen=True)

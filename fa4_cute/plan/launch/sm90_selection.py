@@ -24,7 +24,7 @@ from ..masks.masks import CAUSAL, NULL, Mask, SlidingWindowMask
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
-from .key_splits import SPLITS_OF_ALL, WORTH, KeySplits, splits_alike, split_candidates
+from .key_splits import SPLITS_OF_ALL, WORTH, KeySplits, split_candidates, splits_alike
 from .launch import bytes_of_key
 from .tiles import AttentionSizes, TileShape
 from .turns import choose_section, is_in_turns, key_loads, unevenness
@@ -301,7 +301,8 @@ def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> Ke
     if most < 2:
         return KeySplits(1, f"they are fewer than {2 * LEAST_KEYS}")
     if splits_alike(spec, sizes, num_sms):
-        return KeySplits(min(SPLITS_OF_ALL, most), "heads share cache lines of the L2, and read them together")
+        why = "heads share cache lines of the L2, and read them together"
+        return KeySplits(min(SPLITS_OF_ALL, most), why)
     best = min(split_candidates(load.units, num_sms, most), key=load.duration)
     ctas = f"{load.units} CTAs of {load.key_tiles} key tiles on {num_sms} SMs"
     if load.duration(best) > WORTH * load.duration(1):

@@ -105,7 +105,7 @@ def test_output_and_lse(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [*LINED, *also(*LINED_MORE)], ids=str)
-@pytest.mark.parametrize("num_sms", [6, *also(4, 23, 148)])
+@pytest.mark.parametrize("num_sms", [8, *also(4, 24, 148)])
 def test_several_lines(case: Case, num_sms: int) -> None:
     """A CTA takes parts of query tiles of neighbouring heads of its line only."""
     spec, heads = spec_of(case), case.kv_heads
