@@ -68,6 +68,14 @@ def test_heads_that_share_lines_of_the_l2_have_several_lines() -> None:
         assert lines_of_launch(few, STEP, 132) == ((8, 1, 33) if shares else (1, 8, 264))
 
 
+def test_a_short_line_has_few_stretches() -> None:
+    """Two lines of a head each: 16 key tiles of 128 keys and 3 places, of which 4 are 512 keys."""
+    spec = KernelSpec.for_attention(DType.BF16, 96, group=4, variant=CACHE)
+    assert spec.config.BN == 128
+    assert lines_of_launch(spec, AttentionSizes(1, 1, 2048, 8, 2), 148) == (2, 1, 5)
+    assert lines_of_launch(spec, AttentionSizes(3, 1, 2048, 8, 2), 148) == (2, 1, 15)
+
+
 @pytest.mark.parametrize(
     ("row_bytes", "whole", "divide"),
     [((128, 128), True, True), ((384, 256), True, True), ((64, 64), False, True),

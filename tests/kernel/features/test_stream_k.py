@@ -16,7 +16,12 @@ from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.launch.launch import row_bytes
-from fa4_cute.plan.launch.stream_k import are_whole_cache_lines, num_lines_of, tiles_of_lengths
+from fa4_cute.plan.launch.stream_k import (
+    are_whole_cache_lines,
+    num_lines_of,
+    num_parts_of,
+    tiles_of_lengths,
+)
 from fa4_cute.plan.spec.variant import Scheduler
 from testing.arguments import arguments
 from testing.cases import BF16, CUT, FP8, Case, Lengths
@@ -234,6 +239,27 @@ def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
     }
     assert expected
     assert set(written(made)) == expected
+
+
+def test_parts_of_every_line_have_memory_of_their_own() -> None:
+    """Lines of two heads each, of four; in both the same query tiles are cut."""
+    lengths, num_lines, stretches = [900, 520, 300], 2, 3
+    keys = tuple((1, count) for count in lengths)
+    case = streamed("cache causal", 96, lengths=keys, heads=4, kv_heads=4)
+    spec, num_ctas = spec_of(case), num_lines * stretches
+    assert num_lines_of(4, num_ctas) == num_lines
+    with partial_results() as made:
+        checked(call(arguments(case), num_sms=num_ctas))
+    tiles = tiles_of_lengths(lengths, 2, spec.config.BN, stretches, spec.start_tiles)
+    of_line = {
+        cta + n
+        for n, tile in enumerate(tiles)
+        for cta in range(stretches)
+        if 0 <= (part := tile.part(cta)).index < part.num_parts > 1
+    }
+    assert of_line
+    behind = num_parts_of(len(tiles), stretches)
+    assert set(written(made)) == of_line | {behind + part for part in of_line}
 
 
 @pytest.mark.parametrize("num_sms", [2, *also(1, 5, 40)])
