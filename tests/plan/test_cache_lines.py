@@ -10,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import are_whole_cache_lines, divide_cache_lines
 from fa4_cute.plan.launch.key_splits import SPLITS_OF_ALL, streams_keys
 from fa4_cute.plan.launch.launch import Workspace, lines_of_launch, plan_launch
 from fa4_cute.plan.launch.sm90_selection import choose_key_splits
-from fa4_cute.plan.launch.stream_k import (
-    are_whole_cache_lines,
-    divide_cache_lines,
-    head_in_line,
-    num_lines_of,
-)
+from fa4_cute.plan.launch.stream_k import head_in_line, num_lines_of
 from fa4_cute.plan.launch.tiles import AttentionSizes
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.sm90_spec import SM90Spec

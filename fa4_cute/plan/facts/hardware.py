@@ -7,6 +7,7 @@ All sizes are bytes unless the name says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
@@ -112,3 +113,13 @@ def ceil_div(value: int, unit: int) -> int:
 def prev_pow2(value: int) -> int:
     """Return the largest power of two that is not above ``value`` (``value >= 1``)."""
     return 1 << (value.bit_length() - 1)
+
+
+def are_whole_cache_lines(row_bytes: Iterable[int]) -> bool:
+    """Return whether rows of so many bytes are whole cache lines, so that heads share none."""
+    return not any(size % L2_LINE_BYTES for size in row_bytes)
+
+
+def divide_cache_lines(row_bytes: Iterable[int]) -> bool:
+    """Return whether rows of so many bytes begin and end where cache lines do, or lie in one."""
+    return all(size % L2_LINE_BYTES == 0 or L2_LINE_BYTES % size == 0 for size in row_bytes)

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..facts.hardware import SM90A
+from ..facts.hardware import SM90A, divide_cache_lines
 from ..spec.attention_spec import AttentionSpec
 from .launch import lines_of_launch, most_places, row_bytes
-from .stream_k import MAX_PLACES, TileInLine, divide_cache_lines, tiles_of_lengths
+from .stream_k import MAX_PLACES, TileInLine, tiles_of_lengths
 from .tiles import AttentionSizes, TileShape
 
 WORTH: Final = 0.95

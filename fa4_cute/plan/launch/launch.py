@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..facts.hardware import SM_COUNT, ceil_div
+from ..facts.hardware import SM_COUNT, are_whole_cache_lines, ceil_div
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import MAX_SPLITS, CombineSpec
@@ -16,7 +16,6 @@ from .stream_k import (
     ALONE_PLACES,
     MAX_PLACES,
     Lines,
-    are_whole_cache_lines,
     num_ctas_of,
     num_lines_of,
     num_parts_of,

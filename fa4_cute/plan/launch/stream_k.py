@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from ..facts.hardware import L2_LINE_BYTES, ceil_div
+from ..facts.hardware import ceil_div
 from ..masks.masks import HOST, Arithmetic
 
 MAX_PLACES: Final = 2**30
@@ -72,16 +72,6 @@ class Lines(NamedTuple):
 def head_in_line(number: Any, line: Any, num_lines: Any) -> Any:
     """Return which head of its sequence the ``number``-th of a line is."""
     return number * num_lines + line
-
-
-def are_whole_cache_lines(row_bytes: Iterable[int]) -> bool:
-    """Return whether rows of so many bytes are whole cache lines, so that heads share none."""
-    return not any(size % L2_LINE_BYTES for size in row_bytes)
-
-
-def divide_cache_lines(row_bytes: Iterable[int]) -> bool:
-    """Return whether rows of so many bytes begin and end where cache lines do, or lie in one."""
-    return all(size % L2_LINE_BYTES == 0 or L2_LINE_BYTES % size == 0 for size in row_bytes)
 
 
 def num_lines_of(heads: int, num_ctas: int) -> int:

@@ -26,7 +26,7 @@ from math import gcd
 from typing import Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import L2_LINE_BYTES, SwizzleMode
+from ..facts.hardware import SwizzleMode, divide_cache_lines
 from ..facts.tensor_map_bits import ALIGN, TensorMapFields
 from .attention_spec import AttentionSpec
 from .kernel_spec import KernelSpec
@@ -84,8 +84,7 @@ class TensorMapSpec:
         asked for (measured: ``docs/hopper.md``, "Rows that are parts of lines").
         """
         row = self.dims[0] * self.dtype.size
-        divides = row % L2_LINE_BYTES == 0 or L2_LINE_BYTES % row == 0
-        whole = divides or self.strides_bytes[0] == row
+        whole = divide_cache_lines((row,)) or self.strides_bytes[0] == row
         return L2_PROMOTION_128B if whole else L2_PROMOTION_NONE
 
     def fields(self, address: int) -> TensorMapFields:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,10 +14,10 @@ import torch
 import fa4_cute
 from fa4_cute.host.run import operands
 from fa4_cute.host.run.counters import Counters
-from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.facts.hardware import SM90A, are_whole_cache_lines
 from fa4_cute.plan.launch.launch import row_bytes
 from fa4_cute.plan.launch.stream_k import (
-    are_whole_cache_lines,
+    TileInLine,
     num_lines_of,
     num_parts_of,
     tiles_of_lengths,
@@ -220,6 +220,16 @@ def test_sequences_that_are_alike_are_not_cut(count: int) -> None:
     assert all(map(torch.equal, alike.results, run(whole).results))
 
 
+def parts_of_cut(tiles: Sequence[TileInLine], num_ctas: int) -> set[int]:
+    """Return the numbers of the parts, in their line, of query tiles that several CTAs share."""
+    return {
+        cta + n
+        for n, tile in enumerate(tiles)
+        for cta in range(num_ctas)
+        if 0 <= (part := tile.part(cta)).index < part.num_parts > 1
+    }
+
+
 @pytest.mark.parametrize("count", [8, 70, *also(32, 33)])
 @pytest.mark.parametrize("other", [0, 6, -1])
 def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
@@ -231,12 +241,7 @@ def test_one_sequence_that_differs_is_found(count: int, other: int) -> None:
     with partial_results() as made:
         checked(call(arguments(case), num_sms=num_ctas))
     tiles = tiles_of_lengths(lengths, 1, spec.config.BN, num_ctas, spec.start_tiles)
-    expected = {
-        cta + n
-        for n, tile in enumerate(tiles)
-        for cta in range(num_ctas)
-        if 0 <= (part := tile.part(cta)).index < part.num_parts > 1
-    }
+    expected = parts_of_cut(tiles, num_ctas)
     assert expected
     assert set(written(made)) == expected
 
@@ -251,12 +256,7 @@ def test_parts_of_every_line_have_memory_of_their_own() -> None:
     with partial_results() as made:
         checked(call(arguments(case), num_sms=num_ctas))
     tiles = tiles_of_lengths(lengths, 2, spec.config.BN, stretches, spec.start_tiles)
-    of_line = {
-        cta + n
-        for n, tile in enumerate(tiles)
-        for cta in range(stretches)
-        if 0 <= (part := tile.part(cta)).index < part.num_parts > 1
-    }
+    of_line = parts_of_cut(tiles, stretches)
     assert of_line
     behind = num_parts_of(len(tiles), stretches)
     assert set(written(made)) == of_line | {behind + part for part in of_line}
