@@ -163,7 +163,8 @@ def rescale(
 
     The wait stands in the branch, and again behind it: with one in front of the branch the
     assembler would move it before the maxima, and nothing would lie over the product. Where
-    products are added apart, O is rescaled with the next one, which has the new maxima.
+    products are added apart and one is under way, O is rescaled with the next one, which has the
+    new maxima; with none under way at once.
     """
     apart, due = ctx.spec.config.transposes_values, [Float32(1.0)] * len(running.factors)
     pairs = zip(maxima, running.most_kept, strict=True)
@@ -175,7 +176,9 @@ def rescale(
         sums = zip(running.row_sum, factors, strict=True)
         running.row_sum = [row_sum * factor for row_sum, factor in sums]
         use_maxima(ctx, rows, running, maxima)
-        if cutlass.const_expr(apart):
+        if cutlass.const_expr(apart and not ctx.spec.config.tile.scores_ahead):
+            running.o = fragment.scaled_rows(running.o, factors)
+        elif cutlass.const_expr(apart):
             due = factors
         else:
             product = fragment.scaled_rows(wgmma.wait(product, 0), factors)
@@ -299,7 +302,7 @@ def consume_work(ctx: SM90Context) -> None:
         [Int32(0)] * (qk_plan(config).num_registers * config.qkv_dtype_size // DType.FP32.size),
         [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
         [Float32(0.0)] * NUM_ROWS,
-        [Float32(1.0)] * (NUM_ROWS if config.transposes_values else 0),
+        [Float32(1.0)] * (NUM_ROWS if config.owes_factors else 0),
     )
     num_tiles = own_key_tiles(ctx, consumer)
     if num_tiles > 0:

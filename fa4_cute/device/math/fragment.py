@@ -129,7 +129,10 @@ def scaled_rows(registers: Sequence[Float32], factors: Sequence[Float32]) -> lis
 def added_rows(
     registers: Sequence[Float32], factors: Sequence[Float32], more: Sequence[Float32]
 ) -> list[Float32]:
-    """Return the accumulator with each row multiplied by its factor, plus ``more``."""
+    """Return the accumulator with each row multiplied by its factor, if there are any, plus
+    ``more``."""
+    if not factors:
+        return [v + m for v, m in zip(registers, more, strict=True)]
     rows = zip(rows_of(registers), factors, rows_of(more), strict=True)
     return registers_of(
         [[fma(v, f, m) for v, m in zip(row, of, strict=True)] for row, f, of in rows]

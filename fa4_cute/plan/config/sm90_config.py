@@ -20,8 +20,10 @@ from ..facts.hardware import (
 from ..facts.wgmma import WGMMA_ROWS
 from .sm90_memory import SM90Memory
 from .sm90_tiles import (
-    LONG_KEYS_TILE,
+    FEWEST_CONSUMERS,
+    MOST_CONSUMERS,
     SM90Tile,
+    long_keys_tile,
     operand_swizzle,
     refuse_depths,
     refuse_fp8_keys,
@@ -67,7 +69,7 @@ class SM90Config(SM90Memory):
     bn_cap: int = 0
     column_cap: int = 0
     keys: int = 0
-    most_consumers: int = 3
+    most_consumers: int = MOST_CONSUMERS
     qkv_dtype: DType = DType.BF16
     persistent: bool = False
     streams_keys: bool = False
@@ -89,12 +91,22 @@ class SM90Config(SM90Memory):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        if self.long_keys:
-            return LONG_KEYS_TILE
-        three = self.most_consumers > 2 and not self.persistent
-        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows, has_three=three)
+        long = self.long_tile if self.long_keys else None
+        if long is not None:
+            return long
+        tiles = tiles_of(
+            is_fp8=self.transposes_values,
+            few_rows=self.few_rows,
+            has_three=self.most_consumers > FEWEST_CONSUMERS,
+            is_persistent=self.persistent,
+        )
         found = next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
         return found.narrowed(self.column_cap)
+
+    @property
+    def long_tile(self) -> SM90Tile | None:
+        """The row for many keys, if there is one."""
+        return long_keys_tile(self.depth, self.ov_depth, is_fp8=self.transposes_values)
 
     @property
     def ctas_per_sm(self) -> int:
@@ -145,6 +157,12 @@ class SM90Config(SM90Memory):
         Then P V of a tile is a sum of its own, too.
         """
         return self.qkv_dtype is DType.FP8_E4M3
+
+    @property
+    def owes_factors(self) -> bool:
+        """Whether O is rescaled with the next P V that is added to it: where one is under way when
+        a row's maximum changes."""
+        return self.transposes_values and self.tile.scores_ahead
 
     @property
     def transposed_swizzle(self) -> SwizzleMode:
@@ -215,7 +233,7 @@ class SM90Config(SM90Memory):
         page_size: int = 0,
         bn_cap: int = 0,
         column_cap: int = 0,
-        most_consumers: int = 3,
+        most_consumers: int = MOST_CONSUMERS,
     ) -> SM90Config:
         """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
         return cls(

@@ -20,17 +20,22 @@ transposed in shared memory, from the slots that TMA fills to those that are mul
 products of fp8 with 13 fraction bits (``docs/hardware.md``), which over thousands of keys is an
 error of a tenth: P V of a tile is a sum of its own, added to O in float32. Of a wider V it is
 multiplied in blocks of columns, each in the registers of the one before; and where O is so wide
-that S does not fit beside such a block, S follows the last one in the same registers::
+that S does not fit beside such a block, S follows the last one in the same registers. So it does
+where that leaves three consumers their registers, of which two others hide what one waits for::
 
     columns of V   consumers   keys   registers of S, O, P, P V
-    .. 64          3           96     48, 32, 12, 32 of 160
+    .. 64          3           96     48, 32, 12, 32 of 160           CTAs of one query tile
+    .. 64          3           128    64 (S or P V), 32, 16 of 160    persistent ones
+    .. 64          3           192    96 (S or P V), 32, 24 of 160    many keys
+    .. 96          3           128    64 (S or P V), 48, 16 of 160
+    .. 128         3           128    64 (S or P V), 64, 16 of 160    many keys
     .. 64          2           128    64, 32, 16, 32 of 240
     .. 128         2           128    64, 64, 16, 64 of 240
     .. 192         2           128    64, 96, 16, 32 of 240
     .. 256         2           128    64 (S or P V), 128, 16 of 240
 
-The second row where features leave two consumers, and of persistent CTAs, which serve short
-sequences.
+Two up to 96 columns only where features need the registers (times: ``docs/hopper.md``, "fp8
+prompts").
 """
 
 from __future__ import annotations
@@ -94,8 +99,13 @@ FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=128),
                     SM90Tile(256, 2, 128, ov_depth=192, columns=64),
                     SM90Tile(256, 2, 128, columns=128, scores_ahead=False))  # fmt: skip
 """Those of fp8 operands."""
-FP8_TILE_OF_THREE: Final = SM90Tile(64, 3, 96)
-"""Comes before them where three consumers have the registers."""
+FP8_TILES_OF_THREE: Final = (SM90Tile(64, 3, 96), SM90Tile(96, 3, 128, scores_ahead=False))
+"""Come before them where three consumers have the registers."""
+FP8_TILES_IN_TURN: Final = (SM90Tile(64, 3, 128, scores_ahead=False), *FP8_TILES_OF_THREE[1:])
+"""The same of persistent CTAs."""
+FEWEST_CONSUMERS: Final = 2
+MOST_CONSUMERS: Final = 3
+"""Consumers of a tile of several Q tiles."""
 MAX_KV_STAGES: Final = 4
 """More slots of K and V than this hide no more latency."""
 MIN_KV_STAGES: Final = 2
@@ -116,19 +126,33 @@ FP8_KEY_UNIT: Final = 32
 LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80, turns=Turns.PERSISTENT)
 """For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
 what they lose at the ends of a query tile no longer counts."""
+FP8_LONG_KEYS_TILES: Final = (SM90Tile(64, 3, 192, scores_ahead=False), *FP8_TILES_OF_THREE[1:],
+                              SM90Tile(128, 3, 128, scores_ahead=False),
+                              SM90Tile(192, 3, 128, ov_depth=128, scores_ahead=False))  # fmt: skip
+"""The same of fp8 operands; one that the tables have, too, is none of its own."""
 
 PERSISTENT_MASKED: Final = SM90Tile(96, 3, 96)
 """For this tile of the table alone, persistent CTAs and a mask: two of its key tiles end where a
 causal query tile does, and whatever a mask needs besides finds registers."""
 
 
-def tiles_of(*, is_fp8: bool, few_rows: bool, has_three: bool) -> tuple[SM90Tile, ...]:
+def tiles_of(
+    *, is_fp8: bool, few_rows: bool, has_three: bool, is_persistent: bool = False
+) -> tuple[SM90Tile, ...]:
     """Return the tiles of a kernel, ascending; of fp8 operands, some may have three consumers."""
-    if is_fp8 and not few_rows:
-        return (FP8_TILE_OF_THREE, *FP8_TILES) if has_three else FP8_TILES
-    if is_fp8:
+    if not is_fp8:
+        return FEW_ROWS_TILES if few_rows else TILES
+    if few_rows:
         return FP8_FEW_ROWS_TILES
-    return FEW_ROWS_TILES if few_rows else TILES
+    three = FP8_TILES_IN_TURN if is_persistent else FP8_TILES_OF_THREE
+    return (*three, *FP8_TILES) if has_three else FP8_TILES
+
+
+def long_keys_tile(depth: int, ov_depth: int, *, is_fp8: bool) -> SM90Tile | None:
+    """Return the tile for many keys of such head dims, or None where there is none."""
+    if not is_fp8:
+        return LONG_KEYS_TILE if depth == ov_depth == LONG_KEYS_TILE.depth else None
+    return next((tile for tile in FP8_LONG_KEYS_TILES if tile.holds(depth, ov_depth)), None)
 
 
 def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:

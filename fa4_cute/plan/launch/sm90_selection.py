@@ -15,7 +15,7 @@ from enum import Enum
 from math import prod
 from typing import Final, NamedTuple
 
-from ..config.sm90_tiles import LONG_KEYS_TILE
+from ..config.sm90_tiles import MOST_CONSUMERS
 from ..facts.hardware import ceil_div
 from ..facts.numbers import MAX_SEQLEN
 from ..facts.wgmma import WGMMA_ROWS
@@ -62,7 +62,6 @@ class PersistentKeys(NamedTuple):
         all_keys, causal: of sequences that the host knows, with all keys or a mask that is causal
             or a window.
         other: of other masks, and of packed sequences, caches and pages.
-        fp8: of fp8 operands, with whatever mask.
         window: as ``causal``, of windows alone; 0 for as many.
     """
 
@@ -71,13 +70,10 @@ class PersistentKeys(NamedTuple):
     all_keys: int
     causal: int
     other: int = 0
-    fp8: int = 0
     window: int = 0
 
     def most(self, spec: SM90Spec) -> int:
         """Return the number for a kernel."""
-        if spec.config.transposes_values:
-            return self.fp8
         if not is_in_turns(spec):
             return self.other
         if spec.variant.starts_by_row and self.window:
@@ -87,16 +83,31 @@ class PersistentKeys(NamedTuple):
 
 ANY: Final = MAX_SEQLEN
 """However many keys."""
-PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY, 4096, 1024),
-                     PersistentKeys(96, 96, 4096, 4096, 0, 4096),
-                     PersistentKeys(128, 128, 2047, 2047, 0, 4096),
+PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY, 4096),
+                     PersistentKeys(96, 96, 4096, 4096),
+                     PersistentKeys(128, 128, 2047, 2047),
                      PersistentKeys(192, 128, 16384, 2048),
                      PersistentKeys(192, 192, 0, 0),
                      PersistentKeys(256, 256, 16384, 4096))  # fmt: skip
 """Ascending; the first that holds the head dims counts. Measured on an H100 and an H200
 (``docs/hopper.md``); 192 columns of V were not."""
-PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 4096, window=ANY)
-"""Of the tile for many keys."""
+FP8_PERSISTENT: Final = (PersistentKeys(64, 64, 2048, 2048, 1024),
+                         PersistentKeys(96, 96, 8192, 4096, 4096),
+                         PersistentKeys(128, 128, 8192, 8192, 4096),
+                         PersistentKeys(192, 128, 8192, 4096),
+                         PersistentKeys(192, 192, 4096, 2048),
+                         PersistentKeys(256, 256, 8192, 4096))  # fmt: skip
+"""The same of fp8 operands."""
+LONG_PERSISTENT: Final = (PersistentKeys(128, 128, 4096, 4096, window=ANY),)
+"""Of tiles for many keys."""
+FP8_LONG_PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY),
+                              PersistentKeys(128, 128, 4096, 4096),
+                              PersistentKeys(192, 128, 8192, 0))  # fmt: skip
+PERSISTENT_ROWS: Final = {
+    (False, False): PERSISTENT, (False, True): FP8_PERSISTENT,
+    (True, False): LONG_PERSISTENT, (True, True): FP8_LONG_PERSISTENT,
+}  # fmt: skip
+"""Those that count, by whether the tile is one for many keys, and operands are fp8."""
 MOST_UNEVEN: Final = 1.13
 """Keys of the busiest persistent CTA over the mean that what it hides makes up for."""
 SHORT_ENOUGH: Final = 4096
@@ -110,7 +121,7 @@ class TileKind(Enum):
 
     TABLE = "all Q tiles of the table"
     FEW_ROWS = f"one Q tile of {WGMMA_ROWS} rows"
-    LONG_KEYS = f"{LONG_KEYS_TILE.consumers} Q tiles and {LONG_KEYS_TILE.keys} keys at a time"
+    LONG_KEYS = f"{MOST_CONSUMERS} Q tiles of many keys"
 
     def applied(self, spec: SM90Spec) -> SM90Spec:
         """Return ``spec``, which has the tile of the table, with this one."""
@@ -160,12 +171,13 @@ def choose_tile(
         return TileChoice(TileKind.TABLE, "persistent CTAs have an SM for themselves")
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
-    has_rows = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and spec.may_take_long_keys
-    if has_rows and is_wide_window(spec.variant.mask):
+    has_rows = rows > MOST_CONSUMERS * WGMMA_ROWS and spec.may_take_long_keys
+    is_fp8 = config.transposes_values
+    if has_rows and is_wide_window(spec.variant.mask) and not is_fp8:
         return TileChoice(TileKind.LONG_KEYS, f"rows see {WIDE_WINDOW} keys or more, of a window")
     is_long = has_rows and keys >= MANY_KEYS and spec.variant.mask in (NULL, CAUSAL)
     in_turns = choose_scheduler(spec, sizes, num_sms, TileKind.TABLE) is Scheduler.PERSISTENT
-    if is_long and not in_turns:
+    if is_long and (is_fp8 or not in_turns):
         return TileChoice(TileKind.LONG_KEYS, f"rows see {keys} keys, all or causal")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 
@@ -254,7 +266,8 @@ def choose_scheduler(
     if kind is TileKind.FEW_ROWS or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k):
         return Scheduler.TILE
     spec = kind.applied(spec)
-    rows = (PERSISTENT_LONG,) if kind is TileKind.LONG_KEYS else PERSISTENT
+    is_long, is_fp8 = kind is TileKind.LONG_KEYS, spec.config.transposes_values
+    rows = PERSISTENT_ROWS[is_long, is_fp8]
     depths = spec.config.depth, spec.config.ov_depth
     row = next(r for r in rows if depths[0] <= r.depth and depths[1] <= r.ov_depth)
     most = row.most(spec)

@@ -99,12 +99,12 @@ def most_consumers(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
     The cursors of a persistent CTA do not fit beside an O of more than 96 columns and a whole tile
-    of keys, scales per token not beside P V of a tile, and the first key tile of a split not beside
-    two limits of a row.
+    of keys, scales per token or parts of query tiles not beside P V of a tile, and the first key
+    tile of a split not beside two limits of a row.
     """
     changes = variant.modifies_scores and not _changes_briefly(variant, is_fp8=is_fp8)
     needs_many = changes or len(variant.terms) > 1 or variant.token_scales
-    needs_many |= variant.is_split and _has_limits(variant)
+    needs_many |= variant.is_split and (_has_limits(variant) or (is_fp8 and variant.is_persistent))
     return 2 if needs_many or (variant.is_persistent and ov_depth > PERSISTENT_DEPTH) else 3
 
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from ..config.sm90_config import SM90Config
-from ..config.sm90_tiles import LONG_KEYS_TILE, MIN_KV_STAGES, PERSISTENT_MASKED, TILES, Turns
+from ..config.sm90_tiles import (
+    FEWEST_CONSUMERS,
+    MIN_KV_STAGES,
+    MOST_CONSUMERS,
+    PERSISTENT_MASKED,
+    TILES,
+    Turns,
+)
 from ..facts.bias_tile import GRANULE_BYTES
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A
@@ -35,8 +42,6 @@ from .schedule import (
 from .variant import Variant
 
 FIRST_DEPTH = TILES[0].depth
-FEWEST_CONSUMERS: Final = 2
-"""Consumers of a kernel that changes scores, but for queries that fit one Q tile."""
 _NO_TAKING_OVER: Final = (
     "scheduler='dynamic': Hopper has no cluster launch control, by which a CTA takes over another; "
     "nearest supported choice: scheduler='persistent'"
@@ -124,14 +129,15 @@ class SM90Spec(CommonSpec):
 
     @property
     def may_take_long_keys(self) -> bool:
-        """Whether there is a tile for many keys: of this head dim and type, without pages."""
-        config, depth = self.config, LONG_KEYS_TILE.depth
-        same = config.depth == config.ov_depth == depth and not config.transposes_values
-        return same and not (config.bn_cap or config.page_size)
+        """Whether there is a tile for many keys, and registers for it: without pages, and scales
+        per token."""
+        config = self.config
+        is_other = config.long_tile not in (None, config.tile)
+        return is_other and not (config.bn_cap or config.page_size or self.variant.token_scales)
 
     def with_long_keys(self) -> SM90Spec:
         """Return the kernel for many keys; persistent CTAs have registers for its consumers."""
-        config = replace(self.config, long_keys=True, most_consumers=LONG_KEYS_TILE.consumers)
+        config = replace(self.config, long_keys=True, most_consumers=MOST_CONSUMERS)
         return replace(self, config=config, schedule=sm90_schedule(config, self.variant))
 
     @property
