@@ -260,7 +260,8 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--pipes"]:
         keep_shares()
         return 0
-    if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--draw"]):
+    named = arguments and not arguments[0].startswith("-")
+    if not named or arguments[1:] not in ([], ["--draw"]):
         print(__doc__, file=sys.stderr)
         return 64
     target = Path(arguments[0])

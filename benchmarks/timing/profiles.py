@@ -245,7 +245,7 @@ def _table(title: str, rows: tuple[Difference, ...], found: Comparison) -> list[
 
 def main(arguments: list[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 64
     sm100sim.activate(sm_count=SMS)  # before the DSL is imported

@@ -298,7 +298,7 @@ def page(
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) not in FEWEST_TO_MOST:
+    if len(arguments) not in FEWEST_TO_MOST or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 64
     given = [Path(name) for name in arguments[1:]]

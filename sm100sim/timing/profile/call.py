@@ -49,8 +49,8 @@ def profile(
         chip: "h100", "h200", "b200", "gb200" or "b300"; if not given, it follows from the target of
             the PTX.
         clusters: which clusters of a launch are examined, the slowest in detail; None means all.
-        ptxas: path of the assembler; if not given, the package's, or Triton's for PTX that is newer
-            than that.
+        ptxas: path of the assembler; if not given, that of nvidia-cuda-nvcc, else the one on the
+            path, else Triton's, which is also taken for PTX that is newer.
         options: `roles`, `draws`, `seed`, `most` and `cold`, see `profile.options.Options`.
 
     Returns:

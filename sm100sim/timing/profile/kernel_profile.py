@@ -83,6 +83,16 @@ class KernelProfile:
     doubts: tuple[str, ...] = ()
     launch: Prediction | None = None
 
+    def __str__(self) -> str:
+        """Return what the command prints of it."""
+        from .text import profile_text  # which imports this module
+
+        return profile_text(self)
+
+    def __repr__(self) -> str:
+        """Return a line, not the run."""
+        return f"KernelProfile({self.kernel!r}, {self.chip!r}, cycles={self.cycles:.0f})"
+
     @property
     def band(self) -> Band:
         """The band of the cycles."""
