@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -109,12 +109,12 @@ class Comparison:
     path: tuple[Difference, ...]
     roles: tuple[Difference, ...]
     pairs: tuple[Pair, ...] = ()
+    as_text: ClassVar[Callable[[Comparison], str]]
+    """How it is printed; `text`, which imports this module, puts it here."""
 
     def __str__(self) -> str:
         """Return what `--compare` prints of it."""
-        from .text import comparison_text  # which imports this module
-
-        return comparison_text(self)
+        return self.as_text()
 
     def __repr__(self) -> str:
         """Return a line, not both runs."""

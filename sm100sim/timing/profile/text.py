@@ -197,7 +197,7 @@ def comparison_text(found: Comparison, most: int = 10) -> str:
 
 
 def _in_words(one: Difference) -> Difference:
-    """A difference of paths, or of roles ("softmax: mufu"), with the reason as profiles call it."""
+    """A difference of paths or roles ("producer: mufu") with the reason as profiles call it."""
     of, mark, reason = one.what.rpartition(": ")
     return replace(one, what=f"{of}{mark}{MEANINGS.get(reason, reason)}")
 
@@ -221,3 +221,7 @@ def difference_text(one: Difference, whole: float) -> str:
     """Return a difference in a line; `whole`: the cycles of which it is a part."""
     why = f" ({one.why})" if one.why else ""
     return f"{one.cycles / whole:+.1%} {one.what}: {one.first:,.0f} and {one.second:,.0f}{why}"
+
+
+KernelProfile.as_text = profile_text
+Comparison.as_text = comparison_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,12 +19,12 @@ OF_WORDS = (paces, sharing)
 
 @pytest.mark.parametrize("module", [*OF_LISTS, *OF_WORDS], ids=lambda module: module.__name__)
 def test_help_is_how_a_program_is_called(
-    module: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """And no file of that name is written."""
     monkeypatch.chdir(tmp_path)
-    main = module.main  # type: ignore[attr-defined]
+    main = module.main
     assert (main("--help") if module in OF_WORDS else main(["--help"])) == 64
     assert module.__doc__
     assert module.__doc__ in capsys.readouterr().err
