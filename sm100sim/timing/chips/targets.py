@@ -33,6 +33,5 @@ def refuse_other(ptx: str, chip: str) -> None:
         runs = [name for name in chips if load_chip(name).arch.rstrip("a") == f"sm_{target[1]}"]
         raise ValueError(
             f"chip: {chip} is {arch}, and the PTX is for sm_{target[1]}{target[2]}; nearest "
-            f"supported choice: {' or '.join(runs) or 'PTX for a chip among ' + ', '.join(chips)}; "
-            f"a profile on {chip} needs a front end that is asked for {arch} code"
+            f"supported choice: {' or '.join(runs) or 'PTX for a chip among ' + ', '.join(chips)}"
         )

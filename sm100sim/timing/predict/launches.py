@@ -176,7 +176,7 @@ def predict_recording(
         recorded: of `sm100sim.crew.recording.recording`.
         chip: as of `predict_launch`.
         cubin: what is launched on a chip; the assembler must make the same code of the PTX.
-        ptxas: path of the assembler; that of `sass.tools.tool` when not given.
+        ptxas: path of the assembler, the package's when not given.
         draws, seed, cold: as of `predict_launch`.
 
     Raises:

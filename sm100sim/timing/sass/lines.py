@@ -64,7 +64,7 @@ def compiled(ptx: str, arch: str, kernel: str = "", *, ptxas: str | None = None)
         ptx: text of the module.
         arch: target, e.g. "sm_90a".
         kernel: its name; the only one's when not given.
-        ptxas: path of the assembler; that of `tools.tool` when not given.
+        ptxas: path of the assembler; that of the package when not given.
 
     Raises:
         FileNotFoundError: ptxas or nvdisasm is not installed; names the package.

@@ -59,7 +59,7 @@ def assembled(ptx: str, arch: str, *options: str, ptxas: str | None = None) -> b
         ptx: the module's text.
         arch: target, e.g. "sm_90a".
         options: further ones of ptxas.
-        ptxas: its path; that of `tool` when not given.
+        ptxas: its path; the package's when not given.
 
     Raises:
         FileNotFoundError: there is no ptxas.
