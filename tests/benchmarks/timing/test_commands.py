@@ -10,11 +10,11 @@ import pytest
 from benchmarks.timing import blackwell, micro, profiles, replayed
 from benchmarks.timing.judges import page, warm_page
 from benchmarks.timing.sharing import __main__ as sharing
-from benchmarks.timing.sharing import paces
+from benchmarks.timing.sharing import paces, together, together_kernels
 from testing.hardware import device
 
 OF_LISTS = (blackwell, page, profiles, replayed, warm_page)
-OF_WORDS = (paces, sharing)
+OF_WORDS = (paces, sharing, together, together_kernels)
 
 
 @pytest.mark.parametrize("module", [*OF_LISTS, *OF_WORDS], ids=lambda module: module.__name__)
