@@ -94,7 +94,7 @@ def _error(cases: Mapping[str, Judged], part: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 64
     measured = json.loads(MEASURED.read_text())

@@ -38,7 +38,7 @@ from benchmarks.timing.sharing.operands import (
     questions,
 )
 from benchmarks.timing.sharing.pairs import COUNTS, ORDERED, PAIRS, Order, Pair, one_of
-from testing.hardware.device import Device, DeviceError
+from testing.hardware.device import Device, DeviceError, opened
 
 PERCENT = (0, 5, 50, 95, 100)
 EVICTING = 1 << 28
@@ -215,9 +215,12 @@ def rated(which: str, gpcs: list[list[int]]) -> tuple[Sharing, ...]:
     return skews.questions(gpcs) if which == "skews" else questions(gpcs)
 
 
-def main(path: str, which: str = "") -> int:
+def main(path: str = "-", which: str = "") -> int:
     """Ask everything, or the questions of one module; returns the exit status."""
-    device, out = Device(), Path(path)
+    if path.startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 64
+    device, out = opened(), Path(path)
     if which == "starts":
         seen = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
         out.write_text(json.dumps(seen) + "\n")

@@ -28,7 +28,7 @@ from benchmarks.timing.sharing.operands import (
     ordered,
 )
 from benchmarks.timing.sharing.skews import Groups
-from testing.hardware.device import Device
+from testing.hardware.device import Device, opened
 
 if TYPE_CHECKING:
     from benchmarks.timing.cycles import Stamps
@@ -126,27 +126,32 @@ def answers(device: Device, stamps: Stamps, asked: tuple[Sharing, ...]) -> Itera
             }  # fmt: skip
 
 
-def main(path: str) -> None:
-    """Ask, or launch each once."""
+def main(path: str = "-") -> int:
+    """Ask, or launch each once; returns the exit status."""
+    if path.startswith("-") and path != "--bare":
+        print(__doc__, file=sys.stderr)
+        return 64
     import torch
 
     from benchmarks.timing.cycles import Stamps
 
-    torch.zeros(1, device="cuda")
-    device = Device()
+    if torch.cuda.is_available():
+        torch.zeros(1, device="cuda")  # before the driver's own calls
+    device = opened()
     gpcs = gpcs_of(device)
     asked = questions(gpcs)
     if path == "--bare":
         for one in asked:
             device.run(one.case(one.steps[1]))
             print(one.name, flush=True)
-        return
+        return 0
     found: dict[str, Any] = {**device.describe(), "gpcs": gpcs, "rates": []}
     for answer in answers(device, Stamps(SMS), asked):
         found["rates"].append(answer)
         print(answer, flush=True)
         Path(path).write_text(json.dumps(found, indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(*sys.argv[1:2]))

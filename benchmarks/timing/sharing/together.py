@@ -292,8 +292,11 @@ def probes() -> Iterator[tuple[Sharing, dict[str, Any], float]]:
                 yield asked, record, answers[asked.name]
 
 
-def main(path: str) -> None:
-    """Replay all, and keep what came."""
+def main(path: str = "-") -> int:
+    """Replay all, and keep what came; returns the exit status."""
+    if path.startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 64
     found = []
     for asked, record, chip in probes():
         rate, joined = replayed(asked, record)
@@ -301,7 +304,8 @@ def main(path: str) -> None:
                       "joined": round(joined, 3)})  # fmt: skip
         print(f"{chip:6.1f} {rate:6.1f} {joined:5.2f}  {asked.name}", flush=True)
         Path(path).write_text(json.dumps(found, indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(*sys.argv[1:2]))

@@ -149,8 +149,11 @@ def limit_at(name: str) -> float:
     return LIMIT_SHARED * PROBES_MHZ / float(mhz)
 
 
-def main(path: str, asked: str = "") -> None:
-    """Run all, and keep what came."""
+def main(path: str = "-", asked: str = "") -> int:
+    """Run all, and keep what came; returns the exit status."""
+    if path.startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 64
     found = []
     for product in KERNELS:
         limit = limit_at(product.name) if asked == "clocks" else float(asked or Machine.limit)
@@ -166,7 +169,8 @@ def main(path: str, asked: str = "") -> None:
         print(row, flush=True)
         found.append(row)
     Path(path).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    sys.exit(main(*sys.argv[1:3]))

@@ -44,7 +44,10 @@ def test_what_is_not_known_is_said() -> None:
     cases, failed = joined(predicted, rows)
     assert failed == ["R: b: not measured: wrong", "R: d: no prediction: no way"]
     assert [case.measured for case in cases] == [100, None, None]
-    assert "| R | b | 90 | 85–95 | 50% | SMs | – | – |" in page(cases, failed, {})
+    text = page(cases, failed, {})
+    assert "| R | b | 90 | 85–95 | 50% | SMs | – | – |" in text
+    assert "those that stopped, are below" in text
+    assert "those that stopped, are below" not in page(cases, [], {}), "where none are"
 
 
 def test_what_came_after_stands_apart() -> None:
