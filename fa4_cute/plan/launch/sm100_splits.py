@@ -190,7 +190,8 @@ class SplitLoad:
         told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
         if cycles[best] > min(cycles.values()):
             told += f"; a cluster wins only by more than {percent_less(CLUSTERED)} %"
-        return SplitChoice(best, num_splits, f"predicted for a B200 are {told} (of medians of draws)")
+        told += " (of medians of draws)"
+        return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 
 
 def place_of(cycles: Mapping[Partition, int]) -> Partition:
