@@ -71,7 +71,8 @@ LAUNCHES: Final = """
 
 Who takes query tiles, in which order, and splits of the keys: cycles of whole launches of the
 [side-by-side page](side_by_side.md) over those of before, with the chip's own values and, where a
-band is given, draw by draw.
+band is given, draw by draw. Shares of memory's rate are of the cycles behind the 4,000 of a launch,
+unless a row says "of all cycles"; the side-by-side page's "HBM" is of all.
 
 | idea | expected | obtained | why |
 |---|---|---|---|

@@ -42,7 +42,7 @@ def test_options_are_no_files(
 
 
 def test_the_only_argument_is_the_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert target("Says so.", ["a/b.md"]) == Path("a/b.md")
+    assert target("Says so.", ["a/b"]) == Path("a/b")
     with pytest.raises(SystemExit):
         target("Says so.", ["--help"])
     assert "Says so." in capsys.readouterr().out
