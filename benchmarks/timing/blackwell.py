@@ -38,6 +38,7 @@ from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.predict import Band
 from sm100sim.timing.records import ClusterTrace, LaunchTrace, Pipe
+from testing.site.target import options
 
 CHIP, SMS, DRAWS = "b200", 148, 12
 SHORT, LONG, KEYS = 1024, 2048, 128
@@ -278,13 +279,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--pipes"]:
         keep_shares()
         return 0
-    named = arguments and not arguments[0].startswith("-")
-    if not named or arguments[1:] not in ([], ["--draw"]):
-        print(__doc__, file=sys.stderr)
-        return 64
-    target = Path(arguments[0])
-    text = target.read_text() if arguments[1:] else page(traced_kernels())
-    target.write_text(with_ratios(text))
+    parser = options(__doc__)
+    parser.add_argument("--draw", action="store_true", help="ratios only; the rest stays")
+    given = parser.parse_args(arguments)
+    text = given.file.read_text() if given.draw else page(traced_kernels())
+    given.file.write_text(with_ratios(text))
     return 0
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from pathlib import Path
 from typing import Final
 
 import sm100sim
@@ -19,6 +18,7 @@ from benchmarks.timing.blackwell import HEADS, ONE_TILE
 from sm100sim.timing.profile import Comparison, KernelProfile, compare, profile_launch, profile_text
 from sm100sim.timing.profile.comparison import Difference
 from sm100sim.timing.profile.text import MEANINGS
+from testing.site.target import target
 
 CHIP, SMS, DRAWS = "b200", 148, 12
 KEYS, TILE = 4096, 128
@@ -285,9 +285,7 @@ def _table(title: str, rows: tuple[Difference, ...], found: Comparison) -> list[
 
 def main(arguments: list[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 64
+    file = target(__doc__, arguments)
     sm100sim.activate(sm_count=SMS)  # before the DSL is imported
     from benchmarks.timing.attention_traces import Tracer
 
@@ -295,7 +293,7 @@ def main(arguments: list[str]) -> int:
     ours, theirs = (profiled(runner, tracer) for runner in NAMES)
     masked = tracer.ptx["fa4_cute"].replace(ours.kernel, "KERNEL")
     digest = hashlib.sha256(masked.encode()).hexdigest()
-    Path(arguments[0]).write_text(page(ours, theirs, digest))
+    file.write_text(page(ours, theirs, digest))
     return 0
 
 

@@ -28,9 +28,11 @@ from benchmarks.timing.judges.misses.table import misses, name_of
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.judges.reasons import OF_LANES, OF_LANES_WHY, REASONS, SECOND_ROUND
 from benchmarks.timing.judges.second_round import NAMES
+from testing.site.target import options
 
 BELOW: Final = "* Kernels without a way through machine code, and those that stopped, are below."
-FEWEST_TO_MOST: Final = range(1, 5)
+MOST: Final = 3
+"""Records that are read."""
 TARGET, WORST = 0.05, 0.12
 MEASURED: Final = PREDICTED.with_name("measured.json")
 LATER: Final = PREDICTED.with_name("later.json")
@@ -264,10 +266,12 @@ def page(
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) not in FEWEST_TO_MOST or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 64
-    given = [Path(name) for name in arguments[1:]]
+    parser = options(__doc__)
+    parser.add_argument("records", type=Path, nargs="*", help="are read in place of what is kept")
+    asked = parser.parse_args(arguments)
+    given: list[Path] = asked.records
+    if len(given) > MOST:
+        parser.error(f"records: {MOST} at most")
     taken, first, later = (*given, *(MEASURED, PREDICTED, LATER)[len(given) :])
     measured = json.loads(taken.read_text())
     rows = measured.get("rows", ())
@@ -275,7 +279,7 @@ def main(arguments: Sequence[str]) -> int:
     said = json.loads(later.read_text()) if later.is_file() else {}
     again, _ = joined(said, rows)
     told = page(cases, failed, measured.get("card", {}), again, _counted(said))
-    Path(arguments[0]).write_text(told)
+    asked.file.write_text(told)
     if not given:
         held.write(judged(cases), without_mmas(cases))
     return 0

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from benchmarks.timing.sharing.operands import (
 )
 from benchmarks.timing.sharing.skews import Groups
 from testing.hardware.device import Device, opened
+from testing.site.target import target
 
 if TYPE_CHECKING:
     from benchmarks.timing.cycles import Stamps
@@ -126,11 +126,9 @@ def answers(device: Device, stamps: Stamps, asked: tuple[Sharing, ...]) -> Itera
             }  # fmt: skip
 
 
-def main(path: str = "-") -> int:
-    """Ask, or launch each once; returns the exit status."""
-    if path.startswith("-") and path != "--bare":
-        print(__doc__, file=sys.stderr)
-        return 64
+def main(arguments: Sequence[str]) -> None:
+    """Ask, or launch each once."""
+    path = None if list(arguments) == ["--bare"] else target(__doc__, arguments)
     import torch
 
     from benchmarks.timing.cycles import Stamps
@@ -140,18 +138,17 @@ def main(path: str = "-") -> int:
     device = opened()
     gpcs = gpcs_of(device)
     asked = questions(gpcs)
-    if path == "--bare":
+    if path is None:
         for one in asked:
             device.run(one.case(one.steps[1]))
             print(one.name, flush=True)
-        return 0
+        return
     found: dict[str, Any] = {**device.describe(), "gpcs": gpcs, "rates": []}
     for answer in answers(device, Stamps(SMS), asked):
         found["rates"].append(answer)
         print(answer, flush=True)
-        Path(path).write_text(json.dumps(found, indent=1) + "\n")
-    return 0
+        path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    main(sys.argv[1:])

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -33,6 +32,7 @@ from benchmarks.timing.sharing.operands import (
     WARM_BYTES,
     Sharing,
 )
+from testing.site.target import target
 
 Array = npt.NDArray[Any]
 HERE: Final = Path(__file__).parent
@@ -292,20 +292,16 @@ def probes() -> Iterator[tuple[Sharing, dict[str, Any], float]]:
                 yield asked, record, answers[asked.name]
 
 
-def main(path: str = "-") -> int:
-    """Replay all, and keep what came; returns the exit status."""
-    if path.startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 64
+def main(path: Path) -> None:
+    """Replay all, and keep what came."""
     found = []
     for asked, record, chip in probes():
         rate, joined = replayed(asked, record)
         found.append({"name": asked.name, "chip": chip, "here": round(rate, 1),
                       "joined": round(joined, 3)})  # fmt: skip
         print(f"{chip:6.1f} {rate:6.1f} {joined:5.2f}  {asked.name}", flush=True)
-        Path(path).write_text(json.dumps(found, indent=1) + "\n")
-    return 0
+        path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    main(target(__doc__))
