@@ -69,7 +69,7 @@ bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 check: $(STAMP)  ## every kernel under all checkers and 18 schedules
 	$(BIN)/python -m benchmarks.check
 
-tune: $(STAMP)  ## search the free choices of kernels in the timing model, and compare with the table (CLASSES="d64 d96")
+tune: $(STAMP)  ## search the free choices of kernels in the timing model, and compare with the table: 13 CPU-minutes (CLASSES="d64 d96" less)
 	$(BIN)/python -m benchmarks.tune $(CLASSES)
 
 mutants: source-mutants  ## planted faults in PTX and source, and which of them are found

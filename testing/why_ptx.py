@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from testing.site.target import target
 
 DEVICE: Final = Path(__file__).resolve().parent.parent / "fa4_cute" / "device"
 _MARK: Final = "DSL: "
@@ -169,4 +170,4 @@ def _single(reason: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page())
+    target(__doc__).write_text(page())

@@ -17,10 +17,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final
 
 import sm100sim
 from benchmarks.hopper.times.problems import Problem
+from benchmarks.machine_state import model, states
 from benchmarks.timing.claims.builds import MAY, ready
 from benchmarks.timing.claims.words import (
     KITTENS_HEAD,
@@ -36,6 +38,7 @@ from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.predict import Band
 from sm100sim.timing.records import ClusterTrace, LaunchTrace, Pipe
+from testing.site.target import options
 
 CHIP, SMS, DRAWS = "b200", 148, 12
 SHORT, LONG, KEYS = 1024, 2048, 128
@@ -145,7 +148,7 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
         "flash-attention issue 2701, which does not say for which shape. The last column is the",
         "work of a key tile, share times period, over the published one. It does not depend on how",
         "long a tile takes. The work of the tensor core gives the published period, so its ratio",
-        "is 1.", "",
+        f"is 1. These and the periods: {states([{'model': model()}])}.", "",
         "| kernel | pipe | predicted | band | published | points off | work |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -160,8 +163,9 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
                 f"{published} | {share - published:+.1f} | {work:.2f} |"
             )
     lines += ["", "Cycles of one key tile (256 query rows a CTA, 128 keys):", "",
-              "| kernel | predicted | band | over FA4, draw by draw | published |",
-              "|---|---|---|---|---|"]  # fmt: skip
+              "| kernel | by the chip's own values | band of draws | over FA4, by these values | "
+              "draw by draw, median (band) | published |",
+              "|---|---|---|---|---|---|"]  # fmt: skip
     base = [d["cycles"] for d in drawn["FA4"]]
     for name, period in ((k.name, k.period) for k in KERNELS if k.dtype == "bf16"):
         if name not in drawn:
@@ -171,6 +175,7 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
         ratio = Band.of([d["cycles"] / b for d, b in zip(found, base, strict=True)])
         lines.append(
             f"| {name} | {typical[name]['cycles']:,.0f} | {band.low:,.0f}–{band.high:,.0f} | "
+            f"{typical[name]['cycles'] / typical['FA4']['cycles']:.2f} | "
             f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f}) | {period} |"
         )
     return "\n".join([*lines, "", *moved(traces)])
@@ -221,7 +226,8 @@ def timed_shares(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{100 * told[row['name']].multiplied / (told[row['name']].told or {})['tensor']:,.0f}"
         for row in rows
     )
-    return [*lines, "", f"Cycles of a key tile, predicted and published: {'; '.join(periods)}.", ""]
+    return [*lines, "", f"Cycles of a key tile, predicted and published: {'; '.join(periods)}.",
+            "", f"These two kernels: {states(rows)}, of 23 November; not predicted again.", ""]
 
 
 def keep_shares() -> None:
@@ -233,8 +239,21 @@ def keep_shares() -> None:
             raise ValueError(f"{MAY.name} is asked for: another is here")
         steady_ = [steady(*pair, chip.draw(number)) for number in range(DRAWS + 1)]
         told = [{key: round(value, 2) for key, value in one.items()} for one in steady_]
-        rows.append({"name": name, "build": MAY.name, "steady": told})
+        rows.append({"name": name, "build": MAY.name, "steady": told, "model": model()})
     write(rows, KEPT)
+
+
+def _of_their_day() -> list[str]:
+    """Which states of the machine the ratios are of."""
+    from benchmarks.timing.claims import found
+
+    told = (
+        f"Calls: {states(load(found.CALLS))}. Ratios of today's build whose calls are not kept: "
+        f"{states(load(found.RATIOS))}. The machine has changed since "
+        "([timing.md](timing.md#what-the-machine-does)), and these were not predicted again. "
+        "Builds other than today's have to be installed for it."
+    )
+    return wrap(told, 96, break_on_hyphens=False)
 
 
 def with_ratios(text: str) -> str:
@@ -245,7 +264,7 @@ def with_ratios(text: str) -> str:
 
     tables = text.partition(REASONS_HEAD)[0].partition(TIMED_HEAD)[0].rstrip()
     lines = [tables, "", *timed_shares(load(KEPT)), *REASONS.strip().split("\n"), ""]
-    lines += [RATIOS, "", *RATIOS_HEAD, ""]
+    lines += [RATIOS, "", *RATIOS_HEAD, "", *_of_their_day(), ""]
     every = found.every()
     lines += [*section(every), "", *causes(every), "", *clocks.section(load(found.CALLS)), ""]
     lines += ["## Ladders of GEMMs", "", *LADDER_HEAD, ""]
@@ -260,12 +279,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--pipes"]:
         keep_shares()
         return 0
-    if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--draw"]):
-        print(__doc__, file=sys.stderr)
-        return 64
-    target = Path(arguments[0])
-    text = target.read_text() if arguments[1:] else page(traced_kernels())
-    target.write_text(with_ratios(text))
+    parser = options(__doc__)
+    parser.add_argument("--draw", action="store_true", help="ratios only; the rest stays")
+    given = parser.parse_args(arguments)
+    text = given.file.read_text() if given.draw else page(traced_kernels())
+    given.file.write_text(with_ratios(text))
     return 0
 
 

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.machine_state import model, states
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import run_cluster
 from sm100sim.timing.records import Action, DynamicEvent, Place
@@ -178,7 +179,7 @@ def page(rows: Iterable[Row]) -> str:
         "Written by `python -m benchmarks.timing.mainloop`. Published: SemiAnalysis,",
         "`microbench-blackwell`, one CTA on a B200, at 1.3 GHz as its `plot_results.py` says.",
         "Predicted: the clocked machine with the B200's values and no draw; nothing is fitted",
-        "to these rows.",
+        f"to these rows; {states([{'model': model()}])}.",
         "Where the sweep leaves the number of stages to CUTLASS, as many as fit are taken. Of",
         "these 110 rows 44 have a twin with that number, whose time is within 0.5 % of theirs.", "",
         "| type | tile | rows | mean error | mean size of error | worst (k, stages) |",

@@ -82,9 +82,9 @@ def answered(
 
 def ask(only: str = "") -> dict[str, Any]:
     """Ask a GPU everything, or what a regular expression finds; one that fails says how."""
-    from testing.hardware.device import Device
+    from testing.hardware.device import opened
 
-    device = Device()
+    device = opened()
     answers = [*answered((q for q in ALL if re.search(only, q.name)), device.run, answer)]
     found = {**device.describe(), "answers": answers}
     return found if only else {**found, "gaps": [*gaps(device.run)]}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from pathlib import Path
 from typing import Final
 
 import sm100sim
@@ -19,6 +18,7 @@ from benchmarks.timing.blackwell import HEADS, ONE_TILE
 from sm100sim.timing.profile import Comparison, KernelProfile, compare, profile_launch, profile_text
 from sm100sim.timing.profile.comparison import Difference
 from sm100sim.timing.profile.text import MEANINGS
+from testing.site.target import target
 
 CHIP, SMS, DRAWS = "b200", 148, 12
 KEYS, TILE = 4096, 128
@@ -71,7 +71,8 @@ def page(ours: KernelProfile, theirs: KernelProfile, digest: str) -> str:
         "FlashAttention-4 is the installed release, by the same ptxas as this package. What others",
         "timed on a B200 is an older build by another one, whose loop takes fewer cycles",
         "([timing_blackwell.md](timing_blackwell.md)).", "",
-        "| kernel | cycles of a key tile | band | limited by | tensor | MUFU | issue |",
+        f"| kernel | the CTA's cycles over its {tiles} key tiles, start and end in them | band "
+        "| limited by | tensor | MUFU | issue |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, one in (("fa4_cute", ours), ("FA4", theirs)):
@@ -143,6 +144,9 @@ def reason(found: Comparison, what: str) -> str:
                 "is multiplied before P V of the one before; there the arrivals at the partner's "
                 "barriers, between S, softmax and P, come on top"
             )
+    mirrored = _mirrored(found, what)
+    if mirrored:
+        return mirrored
     issue, mufu = ([_fullest(one, name) for one in sides] for name in ("issue", "MUFU"))
     if what == "not selected" and issue[0] > issue[1]:
         return (
@@ -157,6 +161,42 @@ def reason(found: Comparison, what: str) -> str:
             f"beside {mufu[1]:.0%}" + "".join(f", its work being {one}" for one in work)
         )
     return ""
+
+
+MIRRORED: Final = 0.5
+"""Part of a difference of paths below which the warps' own times do not explain it."""
+
+
+def _mirrored(found: Comparison, what: str) -> str:
+    """Why softmax has more of something on one path: where the other goes through the tensor core.
+
+    "" where the paths are not so, or the warps' own times explain half of the difference.
+    """
+    sides = found.first, found.second
+    cores, warps = ([_on_path(one, who) for one in sides] for who in ("tensor core", "softmax"))
+    passed = [_on_path(one, "softmax", what) * one.cycles for one in sides]
+    own = [_waited(one, "softmax", what) for one in sides]
+    more, less = (1, 0) if passed[1] > passed[0] else (0, 1)
+    turned = cores[more] < cores[less] and warps[more] > warps[less]
+    if not turned or not own[less] or (
+        own[more] - own[less] >= MIRRORED * (passed[more] - passed[less])
+    ):
+        return ""
+    alike = "for the most part another way of the path"
+    if own[more] <= own[less]:
+        alike = "another way of the path, not more of it in the warps"
+    return (
+        f"{alike}: a softmax warp has {own[0]:,.0f} "
+        f"cycles of it beside {own[1]:,.0f}, and the path has {passed[0]:,.0f} of softmax beside "
+        f"{passed[1]:,.0f}. It goes through softmax for {warps[0]:.0%} of the time, through the "
+        f"tensor core for {cores[0]:.0%}; FlashAttention-4's for {warps[1]:.0%} and {cores[1]:.0%}"
+    )
+
+
+def _on_path(side: KernelProfile, who: str, what: str = "") -> float:
+    """Part of a critical path that is somebody's, and of a reason where one is given."""
+    mine = [step.cycles for step in side.steps if step.who == who and what in ("", step.what)]
+    return sum(mine) / side.cycles
 
 
 def in_words(found: Comparison) -> list[str]:
@@ -245,9 +285,7 @@ def _table(title: str, rows: tuple[Difference, ...], found: Comparison) -> list[
 
 def main(arguments: list[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1:
-        print(__doc__, file=sys.stderr)
-        return 64
+    file = target(__doc__, arguments)
     sm100sim.activate(sm_count=SMS)  # before the DSL is imported
     from benchmarks.timing.attention_traces import Tracer
 
@@ -255,7 +293,7 @@ def main(arguments: list[str]) -> int:
     ours, theirs = (profiled(runner, tracer) for runner in NAMES)
     masked = tracer.ptx["fa4_cute"].replace(ours.kernel, "KERNEL")
     digest = hashlib.sha256(masked.encode()).hexdigest()
-    Path(arguments[0]).write_text(page(ours, theirs, digest))
+    file.write_text(page(ours, theirs, digest))
     return 0
 
 

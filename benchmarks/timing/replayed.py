@@ -125,7 +125,7 @@ def answers_of(recorded: Mapping[str, Any]) -> dict[str, float]:
 
 def main(arguments: list[str]) -> int:
     """Compare with a record; returns the exit status."""
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 64
     print("| what | GPU | machine |\n|---|---|---|")

@@ -17,6 +17,8 @@ TRACED: Final = (1024, 2048)
 """Keys of the CTAs that are executed."""
 DECODED: Final = (64, 32, 8)
 """Sequences, query heads and heads of K and V of a decoding step."""
+SHORT: Final = 128
+"""Queries of a prompt that one Q tile holds."""
 SHARES: Final = (16, 20, 24, 28)
 """Of 64 pairs of exponentials."""
 REGISTERS: Final = (RoleRegisters(), RoleRegisters(200, 88, 24))
@@ -26,10 +28,10 @@ PARTS: Final = ((3, 1), (2, 1, 1))
 
 @dataclass(frozen=True)
 class Cell:
-    """A launch: all keys or causal, or a decoding step, at a length.
+    """A launch: all keys or causal, a prompt of one Q tile, or a decoding step, at a length.
 
     Attributes:
-        name: e.g. "full 1K". kind: "full", "causal" or "decode". keys: of a sequence.
+        name: e.g. "full 1K". kind: "full", "causal", "short" or "decode". keys: of a sequence.
     """
 
     kind: str
@@ -72,7 +74,7 @@ class ProblemClass:
             group = DECODED[1] // DECODED[2]
             dims = (self.depth, self.ov_depth)
             return Problem("tune", 1, 1, keys, group, 1, *dims, dtype=self.dtype)
-        queries = keys if causal else 256
+        queries = SHORT if kind == "short" else keys if causal else 256
         dims = (self.depth, self.ov_depth)
         return Problem("tune", 1, queries, keys, 1, 1, *dims, causal=causal, dtype=self.dtype)
 
@@ -83,10 +85,11 @@ class ProblemClass:
             batch, heads, heads_kv = DECODED
             return Problem("tune", batch, 1, cell.keys, heads, heads_kv, *dims, dtype=self.dtype)
         heads = max(1, HIDDEN // self.depth)
-        batch = max(1, TOKENS // cell.keys)
+        queries = SHORT if cell.kind == "short" else cell.keys
+        batch = max(1, TOKENS // queries)
         causal = cell.kind == "causal"
         return Problem(
-            "tune", batch, cell.keys, cell.keys, heads, heads, *dims, causal=causal,
+            "tune", batch, queries, cell.keys, heads, heads, *dims, causal=causal,
             dtype=self.dtype,
         )  # fmt: skip
 
@@ -99,7 +102,10 @@ class ProblemClass:
 
 
 PROMPT: Final = tuple(Cell(kind, keys) for kind in ("full", "causal") for keys in (1024, 8192))
-STEP: Final = (Cell("decode", 8192), Cell("decode", 65536))
+ONE_TILE: Final = (
+    *(Cell("short", keys) for keys in (1024, 8192)), *(Cell("decode", n) for n in (8192, 65536))
+)  # fmt: skip
+"""Prompts, whose rows fill the Q tile, and steps of decoding, which have copies of few rows."""
 _COMMON: Final = (("emulated", SHARES), ("registers", REGISTERS), ("parts", PARTS))
 _OF_PAIRS: Final = (("emulated", (8, *SHARES, 32, 36)),)
 """What else the pairs of wide heads could vary is no choice: nothing of theirs spills, their ring
@@ -122,9 +128,9 @@ CLASSES: Final = (
     _prompt("fp8 d96", "fp8", 96, 96),
     _prompt("fp8 d128", "fp8", 128, 128),
     _prompt("fp8 d192/128", "fp8", 192, 128),
-    ProblemClass("decode d64", "1q", "bf16", 64, 64, STEP, (("keys", (0, 128)), *_COMMON)),
-    ProblemClass("decode fp8 d64", "1q", "fp8", 64, 64, STEP, (("keys", (0, 128)), *_COMMON)),
-    ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
+    ProblemClass("1q d64", "1q", "bf16", 64, 64, ONE_TILE, (("keys", (0, 128)), *_COMMON)),
+    ProblemClass("1q fp8 d64", "1q", "fp8", 64, 64, ONE_TILE, (("keys", (0, 128)), *_COMMON)),
+    ProblemClass("1q d128", "1q", "bf16", 128, 128, ONE_TILE, _COMMON),
     *(
         ProblemClass(f"{prefix}d{depth}", "pair", dtype, depth, depth, PROMPT, _OF_PAIRS)
         for dtype, prefix in (("bf16", ""), ("fp8", "fp8 ")) for depth in (256, 512)

@@ -8,6 +8,8 @@ CTA for every query tile, with persistent ones and with those that take over oth
 side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
 those of some schedulers only with `--scheduler`; with `--draw` only the table is written.
 With `--stale` nothing is: records are named that are of other PTX than now, or do not say of which.
+That takes a minute of a processor where the cache has the kernels, and else as long as to compile
+more than a hundred of them; to make a record takes minutes.
 Predictions of a B200; no GPU is needed.
 """
 
@@ -240,7 +242,8 @@ def save(records: Mapping[str, Mapping[str, Any]], path: Path = FILE) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Make records and write the table; returns the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    as_it_is = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
     parser.add_argument("--only", default="", help="regular expression over the kinds' names")
     parser.add_argument("--scheduler", choices=SCHEDULERS, nargs="*", help="only these of a kind")
     parser.add_argument("--draw", action="store_true", help="only write the table")

@@ -5,9 +5,14 @@
 * ``{{cycles: COLUMN: PROBLEM}}``: a row of the side-by-side page;
 * ``{{cost: KERNEL: SCHEDULER: WHAT}}``: what a CTA takes for its start ("start"), a query tile
   ("tile") or so many keys (a number), of ``costs.json``;
-* ``{{T1: COMPARISON: RELEASE}}``: of Modular's kernel, beside which the originals' page has ours.
+* ``{{T1: COMPARISON: RELEASE}}``: of Modular's kernel, beside which the originals' page has ours;
+* ``{{stalls: CLASS: CHOICE: FIGURE}}``: "t1" or "turn" of a choice that the search judged;
+* ``{{more: CLASS: CHOICE: FIGURE: NUMBER}}``: by how much such a figure is more than a number;
+* ``{{band: CLASS: CHOICE: OTHER: CELL}}``: cycles of a choice over those of another one, draw by
+  draw, in a cell of the class or ("all") in the mean of all;
+* ``{{ring: DTYPE: HEAD DIMS}}``: slots of K and V of the kernel with two Q tiles.
 
-All are predictions with the chip's own values.
+Cycles are predictions with the chip's own values, those of the search bands of draws.
 """
 
 from __future__ import annotations
@@ -21,6 +26,10 @@ from benchmarks.originals.page import RESULTS
 from benchmarks.timing.side_by_side.page import title
 from benchmarks.timing.side_by_side.records import load
 from benchmarks.tune.costs import FILE
+from benchmarks.tune.records import Record, described
+from benchmarks.tune.records import load as load_searched
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
 PLACE: Final = re.compile(r"\{\{(\w+): (.+?)\}\}")
 PARTS: Final = ("start", "tile")
@@ -48,7 +57,47 @@ def first_turn(comparison: str, release: str) -> int:
     return int(row["theirs"][release]["launches"][0]["code"]["t1"])
 
 
-KINDS: Final[dict[str, Callable[..., int]]] = {"cycles": cycles, "cost": cost, "T1": first_turn}
+def searched(of: str, choice: str) -> Record:
+    """The record of a choice, in the words of ``described``."""
+    records = load_searched()[1]
+    (found,) = (r for r in records if (r.of, described(r.tuning)) == (of, choice))
+    return found
+
+
+def stalls(of: str, choice: str, figure: str) -> int:
+    """A static figure of a choice."""
+    return {"t1": searched(of, choice).t1, "turn": searched(of, choice).turn}[figure]
+
+
+def more(of: str, choice: str, figure: str, number: str) -> int:
+    """By how much a static figure of a choice is more than a number."""
+    return stalls(of, choice, figure) - int(number.replace(",", ""))
+
+
+def ratio(of: str, choice: str, other: str, cell: str) -> str:
+    """Cycles of a choice over those of another one."""
+    record, base = searched(of, choice), searched(of, other)
+    found = record.score(base) if cell == "all" else record.ratios(base)[cell]
+    return f"{found.median:.3f} ({found.low:.3f}–{found.high:.3f})"
+
+
+def ring(dtype: str, depths: str) -> str:
+    """Slots of K and V of the kernel with two Q tiles: of both in turn, or of each."""
+    depth, ov_depth = map(int, depths.split("/"))
+    config = KernelSpec.for_attention(DType(dtype), depth, head_dim_v=ov_depth, num_qo=2).config
+    slots = config.num_kv_stages
+    return f"{slots} that K and V take in turn" if config.use_fused_kv else f"{slots} of each"
+
+
+KINDS: Final[dict[str, Callable[..., int | str]]] = {
+    "cycles": cycles,
+    "cost": cost,
+    "T1": first_turn,
+    "stalls": stalls,
+    "more": more,
+    "band": ratio,
+    "ring": ring,
+}
 
 
 def filled(text: str) -> str:
@@ -57,4 +106,8 @@ def filled(text: str) -> str:
     Raises:
         KeyError, ValueError: there is no such kind, or no record for a place.
     """
-    return PLACE.sub(lambda m: f"{KINDS[m[1]](*m[2].split(': ')):,}", text)
+    return PLACE.sub(lambda m: _shown(KINDS[m[1]](*m[2].split(": "))), text)
+
+
+def _shown(figure: int | str) -> str:
+    return figure if isinstance(figure, str) else f"{figure:,}"

@@ -39,6 +39,8 @@ CHIP: Final = "b200"
 SMS: Final = 148
 DRAWS: Final = 12
 ARCH: Final = "sm_100a"
+DYNAMIC: Final = "dynamic"
+"""The causal kernel that a record names beside those of its cells."""
 
 
 def _whole(problem: Problem) -> dict[str, Any]:
@@ -51,14 +53,17 @@ def spec_of(
 ) -> BlackwellSpec:
     """Return the kernel of a problem with ``kernel`` as its kind and other free choices.
 
-    Further options are those of the call.
+    Further options are those of the call. A step of decoding has copies of few rows, which calls
+    get that leave Q tiles open.
 
     Raises:
         ValueError: naming the limit, when no such kernel exists.
     """
     tensors = make(problem, "cpu")
     options = _whole(problem)
-    options |= asked_for | ({} if kernel == "pair" else {"num_qo": int(kernel[0])})
+    if kernel != "pair" and problem.seqlen_q > 1:
+        options["num_qo"] = int(kernel[0])
+    options |= asked_for
     asked = request(tuple(tensors[n] for n in "qkv"), *options_and_batch(options)).problem
     spec = support.require(support.choose(asked)).spec
     assert isinstance(spec, BlackwellSpec)
@@ -122,20 +127,34 @@ def dynamic_spec_of(of: ProblemClass, tuning: Tuning) -> BlackwellSpec:
     return spec_of(of.problem("causal", TRACED[0]), of.kernel, tuning, scheduler="dynamic")
 
 
+def judged_specs(of: ProblemClass, tuning: Tuning) -> dict[str, BlackwellSpec]:
+    """Return the kernels that judge a choice, by kind of cell; that of "dynamic" for its spills."""
+    kinds = dict.fromkeys(cell.kind for cell in of.cells)
+    specs = {kind: spec_of(of.problem(kind, TRACED[0]), of.kernel, tuning) for kind in kinds}
+    if "causal" in specs and of.kernel == "2q":
+        specs[DYNAMIC] = dynamic_spec_of(of, tuning)
+    return specs
+
+
+def ptx_hashes(of: ProblemClass, tuning: Tuning) -> dict[str, str]:
+    """Return the hash of the PTX of each kernel that judges a choice: when one changes, so may what
+    the choice costs."""
+    return {name: ptx_hash(spec) for name, spec in judged_specs(of, tuning).items()}
+
+
 def measured(of: ProblemClass, tuning: Tuning, hashes: dict[str, str]) -> Record:
     """Compile, execute and predict a choice; spills are those of its dynamic causal kernel, too.
 
     Args:
-        of: the class. tuning: the choice. hashes: of its kernels' PTX, by kind of cell.
+        of: the class. tuning: the choice. hashes: of its kernels' PTX, as ``ptx_hashes`` has them.
     """
     draws = drawn_chips()
     cycles: dict[str, tuple[int, ...]] = {}
     facts: list[tuple[int, int, int]] = []
-    for kind in dict.fromkeys(cell.kind for cell in of.cells):
-        spec = spec_of(of.problem(kind, TRACED[0]), of.kernel, tuning)
+    for kind, spec in judged_specs(of, tuning).items():
         facts.append(static_facts(spec))
-        if kind == "causal" and of.kernel == "2q":
-            facts.append(static_facts(dynamic_spec_of(of, tuning)))
+        if kind == DYNAMIC:
+            continue
         code = machine_code(spec)
         pair = [trace(of.problem(kind, keys), spec, code) for keys in TRACED]
         per_draw = [tuple(run_cluster(t, draw).cycles for t in pair) for draw in draws]

@@ -16,8 +16,19 @@ from typing import Any, Final
 from benchmarks.tune.classes import CLASSES, DECODED
 from benchmarks.tune.filled import filled
 from benchmarks.tune.masked import Masked, kept
-from benchmarks.tune.records import DEFAULT, MadeWith, Record, best, described, load, of_class
+from benchmarks.tune.records import (
+    DEFAULT,
+    MadeWith,
+    Record,
+    best,
+    described,
+    load,
+    model_hash,
+    of_class,
+    today,
+)
 from sm100sim.timing.predict import Band
+from testing.site.target import target
 
 EXPERIMENTS: Final = Path(__file__).parent / "experiments.toml"
 REMARKS: Final = Path(__file__).parent / "remarks.txt"
@@ -29,7 +40,8 @@ faster on a B200, failures included. All cycles are predictions of the clocked m
 ([timing.md](timing.md)); nothing here was measured on a B200. A ratio is cycles after over cycles
 before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken when
 the whole band of its mean ratio over all launches lies below 1. A choice that changes more is taken
-only if it beats the simpler one by its whole band.
+only if it beats the simpler one by its whole band. Of choices that change as many values that of
+the table stays until the whole band of another one beside it lies below 1.
 
 ## What the search found
 
@@ -37,7 +49,10 @@ only if it beats the simpler one by its whole band.
 emulated share of the exponentials, registers of softmax, correction and single warps, parts in
 which P is handed over, and whether P crosses to the columns of the other chain's S. It compiles
 each kernel, executes a CTA at two lengths, and predicts whole launches: 16K tokens of 2,048
-columns, or a decoding step of {0} sequences with {1} heads on {2}.
+columns, with one Q tile ("1q") in prompts of 128 queries ("short"), and a decoding step of {0}
+sequences with {1} heads on {2}, which has copies of few rows. CTAs have one query tile; that calls
+may get persistent or dynamic ones of the same free choices is not judged, but for spills: those of
+dynamic causal CTAs count. A record is judged anew when the PTX of one of its kernels changes.
 Ratios are over the defaults (16/64 emulated, 192/88/40 registers, P in 3+1, as many keys as fit).
 T1 ([glossary.md](glossary.md)) and turn are stall cycles of the softmax loop without a mask. Where
 P crosses, all of it is handed over together, and T1 ends there.
@@ -56,7 +71,8 @@ LAUNCHES: Final = """
 
 Who takes query tiles, in which order, and splits of the keys: cycles of whole launches of the
 [side-by-side page](side_by_side.md) over those of before, with the chip's own values and, where a
-band is given, draw by draw.
+band is given, draw by draw. Shares of memory's rate are of the cycles behind the 4,000 of a launch,
+unless a row says "of all cycles"; the side-by-side page's "HBM" is of all.
 
 | idea | expected | obtained | why |
 |---|---|---|---|
@@ -64,21 +80,24 @@ band is given, draw by draw.
 MASKED: Final = """
 ## Masked key tiles
 
-`python -m benchmarks.tune.masked --write`: CTAs of 256 query rows with 2,048 keys. A causal one has
-two key tiles with a diagonal at its end. Cycles more than a full key tile of the kernel without a
-mask, and the median as a share of it. In bf16 above head dim 64 the first Q tile leaves the last
-one out, two products of the eight that the tensor cores do in two key tiles.
+`python -m benchmarks.tune.masked --write`: CTAs of 256 query rows with 2,048 keys, each of one
+query tile, as calls of few query tiles get; what masked tiles cost in persistent and dynamic CTAs
+is not here, but in their costs of causal launches. A causal one has two key tiles with a diagonal
+at its end. Cycles more than a full key tile of the kernel without a mask, and the median as a share
+of it. In bf16 above head dim 64 the first Q tile leaves the last one out, two products of the eight
+that the tensor cores do in two key tiles.
 
 | kernel | full key tile | unmasked tile, causal kernel | masked tile | last tile, a key short |
 |---|---|---|---|---|
 """
-MASKED_SAYS: Final = """
-So a mask costs nothing where it hides nothing. Masked tiles are slower than full ones by little
-where the chains end apart (34 % at 96, 36 % at 128 and 20 % at 192/128 when they did not, and 18 %,
-20 % and 9 % while each column had a comparison and a selection), and by a third with fp8 (48 % at
-64 and 37 % at 128 before) and half at 64, where the softmax is the limit. A last tile of 64 costs
-more, since full ones of the kernel without a mask have a loop of their own, and the copy that masks
-is fetched for one.
+MASKED_SAYS: Final = """{state}\
+So a mask costs little where it hides nothing: {plain} of a key tile in the
+median of the draws, by kernel. Masked tiles are slower than full ones by little where the chains
+end apart (34 % at 96, 36 % at 128 and 20 % at 192/128 when they did not, and 18 %, 20 % and 9 %
+while each column had a comparison and a selection), and by a third with fp8 (48 % at 64 and 37 % at
+128 before) and half at 64, where the softmax is the limit. A last tile of 64 costs more, since full
+ones of the kernel without a mask have a loop of their own, and the copy that masks is fetched for
+one.
 
 The mask itself was the cause. A warp took a comparison and a selection for each column of the
 groups of 32 that it did not see whole, 256 instructions for 128 columns, each of the ALU of
@@ -116,9 +135,9 @@ def _of(found: Band) -> str:
     return band(found.low, found.median, found.high)
 
 
-def found_rows(records: dict[Any, Record]) -> list[str]:
+def found_rows(records: dict[Any, Record], now: Any = None) -> list[str]:
     """Return a row per choice of a class, the defaults first, then by cycles."""
-    base, taken = records[DEFAULT], best(records)
+    base, taken = records[DEFAULT], best(records, now)
     ordered = sorted(records.values(), key=lambda r: (r is not base, r.score(base).median))
     rows = []
     for record in ordered:
@@ -147,6 +166,12 @@ def launch_row(entry: dict[str, Any]) -> str:
     return f"| {' | '.join(entry[name] for name in ('idea', 'expected', 'obtained', 'why'))} |"
 
 
+def judged_by(made_with: dict[str, str], now: str) -> str:
+    """Return the digest of the timing model of records, and whether it is not that of now."""
+    old = "" if made_with["model"] == now else ", which is older than that of now"
+    return made_with["model"][:8] + old
+
+
 def page(
     made_with: MadeWith,
     records: list[Record],
@@ -155,7 +180,7 @@ def page(
     masked: list[Masked],
 ) -> str:
     """Return the page."""
-    lines = [HEAD.format(*DECODED)]
+    lines, now = [HEAD.format(*DECODED)], model_hash()
     for of in CLASSES:
         found = of_class(records, of.name)
         if not found:
@@ -166,12 +191,22 @@ def page(
             f"### {of.name}\n",
             f"| choice (taken: bold) | {' | '.join(names)} | T1 | turn | spills |",
             "|---" * (len(names) + 4) + "|",
-            *found_rows(found),
-            f"\nJudged by the timing model of digest {made_with[of.name]['model'][:8]}.\n",
+            *found_rows(found, today(of)),
+            f"\nJudged by the timing model of digest {judged_by(made_with[of.name], now)}.\n",
         ]
     tried = "\n".join(map(tried_row, experiments))
-    parts = (launched(launches), MASKED, "".join(f"{one.row()}\n" for one in masked), MASKED_SAYS)
-    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + filled(REMARKS.read_text())
+    parts = (filled(launched(launches)), MASKED, "".join(f"{one.row()}\n" for one in masked))
+    said = masked_says(masked) + filled(REMARKS.read_text())
+    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + said
+
+
+def masked_says(masked: list[Masked]) -> str:
+    """Return what follows from the table of masked key tiles."""
+    states = sorted({one.machine for one in masked})
+    state = f"\nJudged by the clocked machine of state {', '.join(states)}.\n" if states else ""
+    shares = [Band.of(one.shares(one.plain)).median for one in masked] or [0.0]
+    plain = f"{100 * min(shares):+.0f} to {100 * max(shares):+.0f} %"
+    return MASKED_SAYS.format(state=f"{state}\n", plain=plain)
 
 
 def launched(launches: list[dict[str, Any]]) -> str:
@@ -187,10 +222,7 @@ def current() -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1:
-        print(__doc__, file=sys.stderr)
-        return 64
-    Path(arguments[0]).write_text(current())
+    target(__doc__, arguments).write_text(current())
     return 0
 
 

@@ -6,6 +6,7 @@ hashes of the PTX that was judged. Draws are the same for all records, so ratios
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,12 +14,16 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+import sm100sim
 from benchmarks.tune.classes import CLASSES, ProblemClass
-from fa4_cute.plan.config.tuning import RoleRegisters, Tuning
+from fa4_cute.plan.config.tuned import TUNED
+from fa4_cute.plan.config.tuning import RoleRegisters, Tuning, tuning_of
+from fa4_cute.plan.facts.dtypes import DType
 from sm100sim.timing.predict import Band
 
 FILE: Final = Path(__file__).parent / "records.json"
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "tuned.py"
+MODELS: Final = ("timing/model", "timing/chips", "timing/predict", "engine/clock")
 DEFAULT: Final = Tuning()
 HEAD: Final = '''"""Free choices that the timing model prefers: ``benchmarks.tune`` writes them.
 
@@ -35,13 +40,24 @@ TUNED: Final[tuple[TunedRow, ...]] = (
 '''
 
 
+def model_hash() -> str:
+    """Return a hash over the sources and data of the timing model."""
+    root, content = Path(sm100sim.__file__).parent, hashlib.sha256()
+    for folder in MODELS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".py", ".toml", ".c", ".h"):
+                content.update(path.read_bytes())
+    return content.hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class Record:
     """A choice that was judged.
 
     Attributes:
         of: name of the class. tuning: the choice.
-        ptx: hash of the kernel's PTX, by kind of cell. spills: of all these kernels.
+        ptx: hash of the PTX of each kernel that was judged, by kind of cell, and "dynamic" for the
+            causal one whose CTAs take over others. spills: of all these kernels.
         t1, turn: stalls of the softmax loop, static. cycles: of each draw, by cell.
     """
 
@@ -96,17 +112,26 @@ def of_class(records: Iterable[Record], name: str) -> dict[Tuning, Record]:
     return {record.tuning: record for record in records if record.of == name}
 
 
-def best(records: dict[Tuning, Record]) -> Record:
+def today(of: ProblemClass) -> Tuning:
+    """Return the choice of the table."""
+    dtype = DType.FP8_E4M3 if of.dtype == "fp8" else DType.BF16
+    return tuning_of(TUNED, of.kernel, dtype, of.depth, of.ov_depth)
+
+
+def best(records: dict[Tuning, Record], taken: Tuning | None = None) -> Record:
     """Return the choice to take: what changes more has to win by more than the band.
 
     Choices without spills are looked at by how many values they change of the defaults. Of those
     that change as many, and whose band of cycles over those of the one before is below 1, that is
-    taken which does best beside each of the others, draw by draw.
+    taken which does best beside each of the others, draw by draw. ``taken``, the choice of the
+    table, stays among them until the whole band of another one beside it is below 1.
     """
     pick = records[DEFAULT]
     able = [record for record in records.values() if not record.spills]
     for count in sorted({changes(record.tuning) for record in able}):
         faster = [r for r in able if changes(r.tuning) == count and r.score(pick).high < 1]
+        if stays := [r for r in faster if r.tuning == taken]:
+            faster = [r for r in faster if r.score(stays[0]).high < 1] or stays
         if faster:
             pick = min(faster, key=lambda r: max(r.score(other).median for other in faster))
     return pick
@@ -147,7 +172,9 @@ def row_text(of: ProblemClass, tuning: Tuning) -> str:
 def table_text(records: Sequence[Record]) -> str:
     """Return the module that holds the best of all classes that have records."""
     rows = [
-        row_text(of, best(found).tuning) for of in CLASSES if (found := of_class(records, of.name))
+        row_text(of, best(found, today(of)).tuning)
+        for of in CLASSES
+        if (found := of_class(records, of.name))
     ]
     text = HEAD + "".join(rows) + ")  # fmt: skip\n"
     return text if "RoleRegisters(" in "".join(rows) else text.replace("RoleRegisters, ", "")

@@ -19,6 +19,7 @@ from .ask.described import DESCRIPTION, described
 from .ask.names import check_names
 from .ask.request import request
 from .choose.asked import predicted_for_asked
+from .choose.equal_lengths import predicted_if_equal
 from .choose.open_sizes import may_differ, open_sizes
 from .choose.refusals import Refusal, device_refusal
 from .choose.specify import combine_spec
@@ -147,6 +148,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     decisions = (choice.query_tiles, choice.scheduler, choice.key_splits, choice.split)
     lines += [decision.text for decision in decisions if decision]
     lines += predicted_for_asked(problem, choice.spec)
+    lines += predicted_if_equal(problem, choice.spec)
     lines += [choice.spec.config.describe(), *_feature_lines(choice)]
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")

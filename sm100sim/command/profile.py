@@ -73,11 +73,14 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         help=f"timeline of the kernel with the most time ({', '.join(SUFFIXES)})",
     )  # fmt: skip
     parser.add_argument(
-        "--ptxas", type=_file, metavar="PATH", help="the assembler; the package's by default"
-    )
+        "--ptxas", type=_file, metavar="PATH",
+        help="the assembler; by default that of nvidia-cuda-nvcc, else the one on the path, else "
+        "Triton's, which is also taken where PTX is newer",
+    )  # fmt: skip
     parser.add_argument(
         "--compare", metavar="FIRST",
-        help="another program, or a pattern of a kernel's name: its time over that of PROGRAM",
+        help="another program, or a pattern of a whole kernel's name, e.g. '*combine*': its time "
+        "over that of PROGRAM",
     )  # fmt: skip
 
 
@@ -135,7 +138,10 @@ def profile(given: argparse.Namespace) -> int:
             found = [one for one in found if one not in first]
         if not first or not found:
             names = ", ".join(one.kernel for one in (*first, *found)) or "none"
-            what = f"no kernel to compare; it is no file, and kernels with a profile are: {names}"
+            what = (
+                "no kernel to compare; it is no file, and as a pattern of whole names, like "
+                f"'*part*', it has to leave one: kernels with a profile are: {names}"
+            )
             if program:
                 what = "both programs need a kernel that has a profile"
             print(f"sm100sim: --compare {given.compare}: {what}", file=sys.stderr)

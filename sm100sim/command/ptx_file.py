@@ -8,7 +8,7 @@ import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -61,7 +61,10 @@ def add(parser: argparse._ArgumentGroup) -> None:
 
 
 def launched(given: argparse.Namespace) -> int:
-    """Launch the kernel and print what the arrays hold; returns an exit code, 0 when it ran."""
+    """Launch the kernel and print what the arrays hold; returns an exit code, 0 when it ran.
+
+    Where programs read standard output, the arrays are printed on standard error.
+    """
     rng = np.random.default_rng(given.seed)
     try:
         args = [_placed(_array(a, rng)) if isinstance(a, tuple) else a for a in given.ptx_args]
@@ -76,8 +79,14 @@ def launched(given: argparse.Namespace) -> int:
         return FAULT if isinstance(error, PtxError | UnicodeDecodeError) else USAGE
     for k, (array, old) in enumerate(zip(args, before, strict=True)):
         if isinstance(array, np.ndarray):
-            print(f"arg {k}: {_described(array, old)}")
+            print(f"arg {k}: {_described(array, old)}", file=_beside_report(given))
     return CLEAN
+
+
+def _beside_report(given: argparse.Namespace) -> TextIO:
+    """Where lines go that are no part of a report."""
+    read = given.output is None and given.format not in (None, "text")
+    return sys.stderr if read else sys.stdout
 
 
 def _array(spec: tuple[str, str, str | None], rng: np.random.Generator) -> np.ndarray[Any, Any]:

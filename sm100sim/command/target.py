@@ -10,6 +10,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 from ..engine.build import CompilerError
@@ -139,8 +140,10 @@ def _is_executable(target: str) -> bool:
 
 def quietly(given: argparse.Namespace) -> int:
     """The same without what the program prints, for repetitions."""
+    again = copy(given)
+    again.format = None  # a PTX file's arrays are printed, too
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        return ran(given)
+        return ran(again)
 
 
 class Ended(Exception):

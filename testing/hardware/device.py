@@ -17,6 +17,19 @@ class DeviceError(RuntimeError):
     """A driver call failed; the message is the error's name.  The context may be lost."""
 
 
+def opened() -> Device:
+    """The device.
+
+    Raises:
+        SystemExit: there is none; with a line that says so.
+    """
+    try:
+        return Device()
+    except (ImportError, RuntimeError) as error:
+        why = f"{type(error).__name__}: {error}".partition(". ")[0]
+        raise SystemExit(f"this asks a Hopper GPU, and there is none here: {why}") from error
+
+
 def _checked(result: tuple[Any, ...]) -> Any:
     code, *values = result
     if int(code) != 0:

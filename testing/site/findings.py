@@ -9,7 +9,6 @@ Codes and sentences are those of the engine's C sources. The example is a progra
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Final
 
 from testing.site.markdown import ROOT, anchor_of
 from testing.site.programs import Program, programs_of_findings
+from testing.site.target import target
 
 ENGINE: Final = ROOT / "sm100sim" / "engine"
 TESTS: Final = ROOT / "tests" / "sim"
@@ -177,7 +177,7 @@ def table() -> str:
 
 def main() -> None:
     """Write the page to the path given on the command line."""
-    Path(sys.argv[1]).write_text(table())
+    target(__doc__).write_text(table())
 
 
 if __name__ == "__main__":

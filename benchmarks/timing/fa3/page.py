@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, Final
 
+from benchmarks.machine_state import states
 from benchmarks.timing.fa3.table import CASES, RUN, Case, Key, microseconds
 from sm100sim.timing.predict import Band
 
@@ -60,8 +61,9 @@ def page(rows: Sequence[Row]) -> str:
             f"{len(errors)} of {len(CASES)} predicted: mean size of the error {_size(errors):.1%}, "
             f"worst {max(errors, key=abs):+.1%}; {sum(abs(e) <= 0.05 for e in errors)} within 5 %. "
             f"FlashGPU-Sim's own over the same rows: {_size(theirs):.1%}. "
-            f"Instructions that spill: {max(r['local'] for r in rows)} at most.",
-            96,
+            f"Instructions that spill: {max(r['local'] for r in rows)} at most. "
+            f"Launches: {states(rows)}; they were not executed again since.",
+            96, break_on_hyphens=False,
         )
     lines += ["", "| head dim | mask | batch | length | published, us | predicted | band | error | "
               "FlashGPU-Sim |", "|---|---|---|---|---|---|---|---|---|", *table]  # fmt: skip

@@ -17,19 +17,22 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
-from benchmarks.timing.gemms import PAIRS_AT_LEAST
 from benchmarks.timing.judges import held
 from benchmarks.timing.judges.cases import LANES, ROWS
+from benchmarks.timing.judges.misses.orders import ORDERS, again_lines, ladders
+from benchmarks.timing.judges.misses.table import misses, name_of
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.judges.reasons import OF_LANES, OF_LANES_WHY, REASONS, SECOND_ROUND
 from benchmarks.timing.judges.second_round import NAMES
+from testing.site.target import options
 
-FEWEST_TO_MOST: Final = range(1, 5)
+BELOW: Final = "* Kernels without a way through machine code, and those that stopped, are below."
+MOST: Final = 3
+"""Records that are read."""
 TARGET, WORST = 0.05, 0.12
 MEASURED: Final = PREDICTED.with_name("measured.json")
 LATER: Final = PREDICTED.with_name("later.json")
@@ -108,49 +111,9 @@ def families(cases: Sequence[Judged]) -> list[str]:
     return [*lines, f"| all | {_figures(cases)} |"]
 
 
-def _sign(x: float) -> int:
-    return (x > 0) - (x < 0)
-
-
-def _alike(one: Judged, two: Judged) -> tuple[int, float]:
-    """Whether a pair is predicted in the order in which it was measured, and measured so again.
-
-    1, -1 or 0, and the mean of that over all pairs of one run of each.
-    """
-    order = _sign((one.measured or 0) - (two.measured or 0))
-    runs = [_sign(a - b) * order for a in one.runs for b in two.runs]
-    return _sign(one.predicted - two.predicted) * order, mean(runs or [1])
-
-
-def _ladders(cases: Sequence[Judged]) -> list[str]:
-    lines = [
-        "| variants of | how many | tau | the chip's own | pairs apart | tau of these |",
-        "|---|---|---|---|---|---|",
-    ]
-    ordered = sorted(cases, key=lambda case: case.ladder)
-    for ladder, group in groupby(ordered, key=lambda case: case.ladder):
-        found = _measured(group)
-        if len(found) > PAIRS_AT_LEAST:
-            pairs = [_alike(a, b) for a, b in combinations(found, 2)]
-            apart = [right for right, again in pairs if again == 1]
-            lines.append(
-                f"| {ladder} | {len(found)} | {mean(right for right, _ in pairs):.2f} | "
-                f"{mean(again for _, again in pairs):.2f} | {len(apart)} of {len(pairs)} | "
-                f"{mean(apart or [0]):.2f} |"
-            )
-    return lines
-
-
-ORDERS: Final = (
-    "Order of variants of one problem, Kendall's tau; target 0.9. The chip's own is that of single",
-    "runs beside the order of medians. Pairs apart are those whose runs do not overlap: of the",
-    "others the chip itself gives now one order, now the other.",
-)
-
-
 def tables(asked: Sequence[Judged]) -> list[str]:
     """Errors of families, and orders of variants."""
-    return [*families(asked), "", *ORDERS, "", *_ladders(asked), ""]
+    return [*families(asked), "", *ORDERS, "", *ladders(asked), ""]
 
 
 def _second(asked: Sequence[Judged]) -> list[str]:
@@ -163,12 +126,16 @@ def _second(asked: Sequence[Judged]) -> list[str]:
     return [*SECOND_ROUND.strip().split("\n"), "", said, "", *tables(asked)]
 
 
-def _later(asked: Sequence[Judged]) -> list[str]:
+def _later(
+    first: Sequence[Judged], second: Sequence[Judged], asked: Sequence[Judged]
+) -> list[str]:
     """Those that were predicted again, which is no blind prediction, and what changed is below."""
     if not asked:
         return []
     said = "Predicted again with rules, values or orders of tiles that have changed since (below):"
-    return [said, "", *families(asked), ""]
+    rounds = (("first", first), ("second", second))
+    return [said, "", *families(asked), "", *again_lines(rounds, asked),
+            *misses((first, second), asked)]  # fmt: skip
 
 
 def judged(cases: Sequence[Judged]) -> list[Judged]:
@@ -244,7 +211,7 @@ def every(cases: Sequence[Judged], again: Sequence[Judged]) -> list[str]:
         seen = f"{c.measured:,.0f} | {c.error:+.1%}" if c.measured is not None else "– | –"
         now = since.get((c.runner, c.name))
         after = f"{now.predicted:,.0f} | {now.error:+.1%}" if now and now.measured else "– | –"
-        name = c.name.removeprefix(c.runner).strip()
+        name = name_of(c).removeprefix(c.runner).strip()
         first = f"{c.predicted:,.0f} | {c.band[0]:,.0f}–{c.band[1]:,.0f}"
         first = first if (c.runner, c.name) in known else "– | –"
         lines.append(
@@ -284,8 +251,9 @@ def page(
             f"Target: {TARGET:.0%}, worst {WORST:.0%}. {sum(e <= WORST for e in errors)} of "
             f"{len(asked)} cases are within {WORST:.0%}{_within(since)}.", "",
             "Predicted before the measurement:", "", *tables(asked), *_second(fresh),
-            *held.section([*asked, *fresh]), *_later(since), *_of_lanes(cases, again, counted),
-            *REASONS.strip().split("\n"), "",
+            *held.section([*asked, *fresh]), *_later(asked, fresh, since),
+            *_of_lanes(cases, again, counted),
+            *REASONS.strip().split("\n"), *([BELOW] if failed else []), "",
         ]  # fmt: skip
     else:
         lines += ["No GPU has been asked yet: these are predictions.", ""]
@@ -298,10 +266,12 @@ def page(
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) not in FEWEST_TO_MOST:
-        print(__doc__, file=sys.stderr)
-        return 64
-    given = [Path(name) for name in arguments[1:]]
+    parser = options(__doc__)
+    parser.add_argument("records", type=Path, nargs="*", help="are read in place of what is kept")
+    asked = parser.parse_args(arguments)
+    given: list[Path] = asked.records
+    if len(given) > MOST:
+        parser.error(f"records: {MOST} at most")
     taken, first, later = (*given, *(MEASURED, PREDICTED, LATER)[len(given) :])
     measured = json.loads(taken.read_text())
     rows = measured.get("rows", ())
@@ -309,7 +279,7 @@ def main(arguments: Sequence[str]) -> int:
     said = json.loads(later.read_text()) if later.is_file() else {}
     again, _ = joined(said, rows)
     told = page(cases, failed, measured.get("card", {}), again, _counted(said))
-    Path(arguments[0]).write_text(told)
+    asked.file.write_text(told)
     if not given:
         held.write(judged(cases), without_mmas(cases))
     return 0

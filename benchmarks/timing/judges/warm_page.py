@@ -12,13 +12,13 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
 from benchmarks.timing.judges.cases import LANES, ROWS
 from benchmarks.timing.judges.page import TARGET, WORST, Judged, every, joined, judged, tables
 from benchmarks.timing.judges.warm_round import MEASURED, PREDICTED
+from testing.site.target import target
 
 AT_CLOCKS: Final = PREDICTED.with_name("warm_at_clocks.json")
 HEAD: Final = """# Kernels whose tensors the L2 has: predicted beside measured
@@ -94,13 +94,11 @@ def _error(cases: Mapping[str, Judged], part: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1:
-        print(__doc__, file=sys.stderr)
-        return 64
+    file = target(__doc__, arguments)
     measured = json.loads(MEASURED.read_text())
     cases, failed = joined(json.loads(PREDICTED.read_text()), measured["rows"])
     clocks = json.loads(AT_CLOCKS.read_text())
-    Path(arguments[0]).write_text(page(cases, failed, measured["card"], clocks))
+    file.write_text(page(cases, failed, measured["card"], clocks))
     return 0
 
 

@@ -38,7 +38,8 @@ from benchmarks.timing.sharing.operands import (
     questions,
 )
 from benchmarks.timing.sharing.pairs import COUNTS, ORDERED, PAIRS, Order, Pair, one_of
-from testing.hardware.device import Device, DeviceError
+from testing.hardware.device import Device, DeviceError, opened
+from testing.site.target import options
 
 PERCENT = (0, 5, 50, 95, 100)
 EVICTING = 1 << 28
@@ -215,9 +216,9 @@ def rated(which: str, gpcs: list[list[int]]) -> tuple[Sharing, ...]:
     return skews.questions(gpcs) if which == "skews" else questions(gpcs)
 
 
-def main(path: str, which: str = "") -> int:
+def main(out: Path, which: str = "") -> int:
     """Ask everything, or the questions of one module; returns the exit status."""
-    device, out = Device(), Path(path)
+    device = opened()
     if which == "starts":
         seen = {**device.describe(), "gpcs": gpcs_of(device), "starts": [*begins(device)]}
         out.write_text(json.dumps(seen) + "\n")
@@ -240,4 +241,7 @@ def main(path: str, which: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    parser = options(__doc__)
+    parser.add_argument("which", nargs="?", default="", help="the module whose questions are asked")
+    given = parser.parse_args()
+    sys.exit(main(given.file, given.which))

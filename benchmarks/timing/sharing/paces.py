@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,7 +27,8 @@ from benchmarks.timing.sharing.operands import (
     ordered,
 )
 from benchmarks.timing.sharing.skews import Groups
-from testing.hardware.device import Device
+from testing.hardware.device import Device, opened
+from testing.site.target import target
 
 if TYPE_CHECKING:
     from benchmarks.timing.cycles import Stamps
@@ -126,17 +126,19 @@ def answers(device: Device, stamps: Stamps, asked: tuple[Sharing, ...]) -> Itera
             }  # fmt: skip
 
 
-def main(path: str) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Ask, or launch each once."""
+    path = None if list(arguments) == ["--bare"] else target(__doc__, arguments)
     import torch
 
     from benchmarks.timing.cycles import Stamps
 
-    torch.zeros(1, device="cuda")
-    device = Device()
+    if torch.cuda.is_available():
+        torch.zeros(1, device="cuda")  # before the driver's own calls
+    device = opened()
     gpcs = gpcs_of(device)
     asked = questions(gpcs)
-    if path == "--bare":
+    if path is None:
         for one in asked:
             device.run(one.case(one.steps[1]))
             print(one.name, flush=True)
@@ -145,8 +147,8 @@ def main(path: str) -> None:
     for answer in answers(device, Stamps(SMS), asked):
         found["rates"].append(answer)
         print(answer, flush=True)
-        Path(path).write_text(json.dumps(found, indent=1) + "\n")
+        path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

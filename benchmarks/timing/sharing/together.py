@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -33,6 +32,7 @@ from benchmarks.timing.sharing.operands import (
     WARM_BYTES,
     Sharing,
 )
+from testing.site.target import target
 
 Array = npt.NDArray[Any]
 HERE: Final = Path(__file__).parent
@@ -292,7 +292,7 @@ def probes() -> Iterator[tuple[Sharing, dict[str, Any], float]]:
                 yield asked, record, answers[asked.name]
 
 
-def main(path: str) -> None:
+def main(path: Path) -> None:
     """Replay all, and keep what came."""
     found = []
     for asked, record, chip in probes():
@@ -300,8 +300,8 @@ def main(path: str) -> None:
         found.append({"name": asked.name, "chip": chip, "here": round(rate, 1),
                       "joined": round(joined, 3)})  # fmt: skip
         print(f"{chip:6.1f} {rate:6.1f} {joined:5.2f}  {asked.name}", flush=True)
-        Path(path).write_text(json.dumps(found, indent=1) + "\n")
+        path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(target(__doc__))

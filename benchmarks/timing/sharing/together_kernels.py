@@ -12,7 +12,6 @@ recorded: the L2 has a clock of its own.
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,6 +28,7 @@ from benchmarks.timing.sharing.together import (
     placed,
     requests_of,
 )
+from testing.site.target import options
 
 COUNTERS: Final = HERE.with_name("waits") / "h200_counters.json"
 GROUP: Final = 8
@@ -149,7 +149,7 @@ def limit_at(name: str) -> float:
     return LIMIT_SHARED * PROBES_MHZ / float(mhz)
 
 
-def main(path: str, asked: str = "") -> None:
+def main(path: Path, asked: str = "") -> None:
     """Run all, and keep what came."""
     found = []
     for product in KERNELS:
@@ -165,8 +165,11 @@ def main(path: str, asked: str = "") -> None:
         }
         print(row, flush=True)
         found.append(row)
-    Path(path).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    parser = options(__doc__)
+    parser.add_argument("asked", nargs="?", default="", help='a limit, or "clocks"')
+    given = parser.parse_args()
+    main(given.file, given.asked)

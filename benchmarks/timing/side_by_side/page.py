@@ -50,10 +50,8 @@ count, and small ones say nothing.
   key costs. A start, a query tile and a key are taken to cost the same elsewhere. The SMs take the
   tiles of the whole problem in the order of the kernel's scheduler; this package's kernel is the
   one that it chooses for that problem. What clusters share leaves the L2 once (an SM gets up to 100
-  bytes a cycle of it, 68 of its own rows, as far as all SMs ask for so much); rows of Modular,
-  Gluon and TIRx, and of packed and short prompts and drafts, are older and count all as an SM's own
-  (by how much rows move is said at the end). Bytes that must come from memory bound a launch
-  from below.
+  bytes a cycle of it, 68 of its own rows, as far as all SMs ask for so much). Bytes that must come
+  from memory bound a launch from below.
   Misses of the L2 beyond them do not count, but in problems with sinks, windows, functions or
   biases, whose K, V and biases are followed through an L2 of {l2:.0f} MB, half of a B200's, in the
   order in which query tiles are taken; of the plain kernels' orders that is 9 % at most more than

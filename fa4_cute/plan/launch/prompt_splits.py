@@ -48,6 +48,6 @@ def choose_tiled_splits(
         return TiledSplits(tiles, splits)
     both = (splits.cycles, other.cycles) if count == 2 else (other.cycles, splits.cycles)
     one, two = (f"{cycles:,}" for cycles in both)
-    told = f"{one} cycles with one Q tile, {two} with two"
+    told = f"{one} cycles with one Q tile, {two} with two (of medians of draws)"
     reason = f"predicted for a B200 with split keys are {told}"
     return TiledSplits(QueryTiles(count, reason, row_copies=copies), other)

@@ -114,6 +114,13 @@ QUERY_TILE_RULES: Final = (
     QueryTileRule("one on request", 1, lambda w: w.asked == 1, lambda _: "as asked for", True),
     QueryTileRule("two on request", 2, lambda w: w.asked == 2, lambda _: "as asked for", True),
     QueryTileRule(
+        "pair on request",
+        2,
+        lambda work: work.config.pair_cta,
+        lambda _: "CTAs that share an MMA, as pair_cta=True asks for, have two each",
+        True,
+    ),
+    QueryTileRule(
         "plan",
         2,
         lambda work: _refusal(work.one) is not None,

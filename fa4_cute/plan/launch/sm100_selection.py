@@ -144,11 +144,12 @@ def choose_blackwell_query_tiles(
 
 
 def _what_counts(rows: Iterable[PredictedRow | None], *, causal: bool) -> str:
-    """Say what predictions of one and two Q tiles leave out that others of the launch count."""
-    if not causal:
-        return ""
-    masked = all(row and row.causal for row in rows)
-    return " (without dynamic CTAs)" if masked else " (without dynamic CTAs, and by unmasked keys)"
+    """Say what predictions of one and two Q tiles are, and what others count besides."""
+    told_of = " (of means of draws"
+    if causal:
+        masked = all(row and row.causal for row in rows)
+        told_of += ", without dynamic CTAs" + ("" if masked else ", and by unmasked keys")
+    return f"{told_of})"
 
 
 def choose_blackwell_scheduler(

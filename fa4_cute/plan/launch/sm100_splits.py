@@ -190,6 +190,7 @@ class SplitLoad:
         told = ", ".join((first.format(" cycles"), *(other.format("") for other in others)))
         if cycles[best] > min(cycles.values()):
             told += f"; a cluster wins only by more than {percent_less(CLUSTERED)} %"
+        told += " (of medians of draws)"
         return SplitChoice(best, num_splits, f"predicted for a B200 are {told}")
 
 
@@ -214,7 +215,7 @@ def choose_blackwell_splits(
     Keys whose scores are changed cost no less than others, and nothing else of a step does: splits
     that pay for others pay for them, too, and more of them than are chosen might.
     """
-    row = _decoding_row_of(spec, spec.variant)
+    row = decoding_row_of(spec, spec.variant)
     if row is None or is_empty(sizes):
         return None
     load = SplitLoad.of(spec, sizes, num_sms, row)
@@ -243,7 +244,7 @@ def predicted_for_asked(
 ) -> KeySplits | None:
     """Return a number of splits that a caller asks for, with what it is predicted to take; None:
     nothing is predicted."""
-    row = _decoding_row_of(spec, spec.variant)
+    row = decoding_row_of(spec, spec.variant)
     if row is None or is_empty(sizes):
         return None
     load = SplitLoad.of(spec, sizes, num_sms, row)
@@ -276,7 +277,7 @@ def cycles_of_last(
     if variant.streams_keys:
         variant = replace(variant, scheduler=Variant().scheduler)
         num_splits = _most_parts(spec, sizes, num_sms, lengths or [sizes.seqlen_k] * sizes.batch)
-    row = _decoding_row_of(spec, variant)
+    row = decoding_row_of(spec, variant)
     if row is None or row.last is None or not spec.variant.last_joins:
         return 0
     load = SplitLoad.of(spec, sizes, num_sms, row)
@@ -313,7 +314,7 @@ def _changes_scores(variant: Variant) -> bool:
     return variant.score_mod is not None or variant.sink or variant.token_scales
 
 
-def _decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | None:
+def decoding_row_of(spec: BlackwellSpec, variant: Variant) -> DecodingRow | None:
     """Return the predictions for a kernel with a CTA or pair for every query tile, or None.
 
     ``variant`` is its own, or what counts as it.

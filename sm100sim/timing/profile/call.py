@@ -49,8 +49,8 @@ def profile(
         chip: "h100", "h200", "b200", "gb200" or "b300"; if not given, it follows from the target of
             the PTX.
         clusters: which clusters of a launch are examined, the slowest in detail; None means all.
-        ptxas: path of the assembler; if not given, the package's, or Triton's for PTX that is newer
-            than that.
+        ptxas: path of the assembler; if not given, that of nvidia-cuda-nvcc, else the one on the
+            path, else Triton's, which is also taken for PTX that is newer.
         options: `roles`, `draws`, `seed`, `most` and `cold`, see `profile.options.Options`.
 
     Returns:
@@ -83,7 +83,7 @@ def profile_recording(
     request = recorded.request
     ptx = request.ptx
     chip = chip or chip_of(ptx)
-    refuse_other(ptx, chip)
+    _refuse_other(ptx, chip)
     if not len(recorded.steps):
         last = prod(request.grid) // prod(request.cluster) - 1
         raise ValueError(f"clusters: the launch has none of those; it has 0 to {last}")
@@ -93,6 +93,16 @@ def profile_recording(
     found = profile_launch(launch, chip, ptx=ptx, **options)
     doubts = (*_doubts(matcher), *too_seldom(recorded, launch), *too_often(recorded, launch))
     return replace(found, doubts=doubts)
+
+
+def _refuse_other(ptx: str, chip: str) -> None:
+    """Refuse code of another architecture, and say who can make the right one."""
+    try:
+        refuse_other(ptx, chip)
+    except ValueError as error:
+        arch = load_chip(chip).arch
+        hint = f"a profile on {chip} needs a front end that is asked for {arch} code"
+        raise ValueError(f"{error}; {hint}") from error
 
 
 def _code(ptx: str, arch: str, kernel: str, ptxas: str | None) -> SassKernel:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from .spots import place_of
 
 OPERATIONS: Final = 3
 """Opcodes that explain a difference."""
+WHOLE: Final = 10
+"""Times from which on no parts of one are said."""
 PIPES: Final[Mapping[str, tuple[Pipe, ...]]] = {
     "MUFU": (Pipe.MUFU,),
     "ALU": (Pipe.ALU,),
@@ -107,6 +109,16 @@ class Comparison:
     path: tuple[Difference, ...]
     roles: tuple[Difference, ...]
     pairs: tuple[Pair, ...] = ()
+    as_text: ClassVar[Callable[[Comparison], str]]
+    """How it is printed; `text`, which imports this module, puts it here."""
+
+    def __str__(self) -> str:
+        """Return what `--compare` prints of it."""
+        return self.as_text()
+
+    def __repr__(self) -> str:
+        """Return a line, not both runs."""
+        return f"Comparison({self.first!r}, {self.second!r}, ratio={self.ratio.median:.3f})"
 
 
 @dataclass(frozen=True)
@@ -225,6 +237,7 @@ def _on_path(side: _Side, what: str) -> str:
     if not mine:
         return "never"
     cycles, times = sum(s.cycles for s in mine), sum(s.times for s in mine)
+    often = times * side.scale  # as its cycles are
     lines: Counter[int] = Counter()
     for piece in profile.path:
         if piece.what == what and piece.warp >= 0:
@@ -232,9 +245,14 @@ def _on_path(side: _Side, what: str) -> str:
     index, most = lines.most_common(1)[0]
     whose = "" if mine[0].who == what else f", {mine[0].cycles / cycles:.0%} of {mine[0].who}"
     return (
-        f"{times:,} times {cycles / times:.1f} cycles{whose}, {most / cycles:.0%} at "
-        f"{profile.detail.text(index)}"
+        f"{often:,.{0 if often >= WHOLE else 1}f} times {cycles / times:.1f} cycles{whose}, "
+        f"{most / cycles:.0%} at {_statement(profile, index)}"
     )
+
+
+def _statement(profile: KernelProfile, index: int) -> str:
+    """The place of an instruction, to stand within a sentence."""
+    return profile.detail.text(index).rstrip(";")
 
 
 def _joined(roles: Sequence[Role]) -> str:
@@ -296,4 +314,4 @@ def _where(side: _Side, roles: Sequence[Role], reason: str) -> str:
     spent = (detail.stands["end"] - detail.stands["start"])[mine]
     cycles = np.bincount(detail.op[detail.waits_at[mine]], spent)
     index = int(cycles.argmax())
-    return f"{cycles[index] / cycles.sum():.0%} at {detail.text(index)}"
+    return f"{cycles[index] / cycles.sum():.0%} at {_statement(side.profile, index)}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import ceil, prod
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 from ..chips import Draw
 from ..model import Residents, run_cluster
@@ -82,6 +82,16 @@ class KernelProfile:
     launches: int = 1
     doubts: tuple[str, ...] = ()
     launch: Prediction | None = None
+    as_text: ClassVar[Callable[[KernelProfile], str]]
+    """How it is printed; `text`, which imports this module, puts it here."""
+
+    def __str__(self) -> str:
+        """Return what the command prints of it."""
+        return self.as_text()
+
+    def __repr__(self) -> str:
+        """Return a line, not the run."""
+        return f"KernelProfile({self.kernel!r}, {self.chip!r}, cycles={self.cycles:.0f})"
 
     @property
     def band(self) -> Band:

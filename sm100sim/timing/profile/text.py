@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ..records import SECTOR_BYTES
@@ -153,9 +154,10 @@ def _path(found: KernelProfile, most: int) -> list[str]:
 
 def handover_text(one: Handover) -> str:
     """Return a handover in two lines."""
+    through = MEANINGS.get(one.through, one.through)
     return (
         f"{one.times:,} times, {one.cycles:,.0f} cycles: {one.giver} to {one.taker} by "
-        f"{one.through}\n        gives: {one.given}\n        waits: {one.taken}"
+        f"{through}\n        gives: {one.given}\n        waits: {one.taken}"
     )
 
 
@@ -166,7 +168,7 @@ def spot_text(spot: Spot) -> str:
     return f"{spot.cycles:,.0f} in {spot.executed:,} issues{reason}: {spot.place}"
 
 
-def comparison_text(found: Comparison, most: int = 5) -> str:
+def comparison_text(found: Comparison, most: int = 10) -> str:
     """Return a comparison for people.
 
     Args:
@@ -186,12 +188,18 @@ def comparison_text(found: Comparison, most: int = 5) -> str:
     ]
     for title, differences in (
         ("busy cycles of resources", found.resources),
-        ("cycles of the critical path", found.path),
-        ("cycles of a warp, by role and reason", found.roles),
+        ("cycles of the critical path", [_in_words(one) for one in found.path]),
+        ("cycles of a warp, by role and reason", [_in_words(one) for one in found.roles]),
     ):
         lines.append(f"  {title}, {'the largest' if differences else 'no'} differences:")
         lines += [f"    {difference_text(one, found.cycles[1])}" for one in differences[:most]]
     return "\n".join(lines)
+
+
+def _in_words(one: Difference) -> Difference:
+    """A difference of paths or roles ("producer: mufu") with the reason as profiles call it."""
+    of, mark, reason = one.what.rpartition(": ")
+    return replace(one, what=f"{of}{mark}{MEANINGS.get(reason, reason)}")
 
 
 def _pairs(pairs: Sequence[Pair]) -> list[str]:
@@ -213,3 +221,7 @@ def difference_text(one: Difference, whole: float) -> str:
     """Return a difference in a line; `whole`: the cycles of which it is a part."""
     why = f" ({one.why})" if one.why else ""
     return f"{one.cycles / whole:+.1%} {one.what}: {one.first:,.0f} and {one.second:,.0f}{why}"
+
+
+KernelProfile.as_text = profile_text
+Comparison.as_text = comparison_text

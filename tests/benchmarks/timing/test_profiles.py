@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.timing.profiles import OURS, page, reason
 from sm100sim.timing.profile import KernelProfile, compare, profile_launch
+from sm100sim.timing.profile.handovers import Step
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, op
 from testing.ptx_hashes import RECORD
@@ -57,6 +59,32 @@ def test_a_reason_is_given_only_where_figures_bear_it_out() -> None:
     assert "beside" in reason(found, "pipe")
     turned = compare(profiled(100, 2), profiled(200, 1), work=(2, 1))
     assert reason(turned, "pipe") == ""
+
+
+def through(one: KernelProfile, tensor: float, softmax: float) -> KernelProfile:
+    """The profile with other shares of its path, and warps that stall for 100 cycles in either."""
+    steps = (
+        Step("tensor core", "works", tensor * one.cycles, 1),
+        Step("softmax", "stall", softmax * one.cycles, 1),
+    )
+    waits = {"stall": 200.0}
+    roles = (replace(one.roles[0], name="softmax", members=(0, 1), waits=waits),)
+    return replace(one, steps=steps, roles=roles)
+
+
+def test_a_path_through_other_warps_is_said_to_be_that() -> None:
+    one = profiled(200, 1)
+    both = compare(one, one)
+    ours, theirs = through(one, 0.9, 0.1), through(one, 0.4, 0.6)
+    said = reason(replace(both, first=ours, second=theirs), "stall")
+    assert said.startswith("another way of the path, not more of it in the warps")
+    assert "a softmax warp has 100 cycles of it beside 100" in said
+    assert "softmax for 10% of the time, through the tensor core for 90%" in said
+    assert "FlashAttention-4's for 60% and 40%" in said
+    assert reason(replace(both, first=theirs, second=ours), "stall"), "and the other way round"
+    slower = replace(theirs, roles=(replace(theirs.roles[0], waits={"stall": 9999.0}),))
+    assert reason(replace(both, first=ours, second=slower), "stall") == "", "it stalls itself"
+    assert reason(replace(both, first=ours, second=ours), "stall") == ""
 
 
 def test_the_page_is_of_today_s_kernel() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.tune import filled
+from benchmarks.tune.records import DEFAULT, Record
+from fa4_cute.plan.config.tuning import Tuning
 
 
 def written(path: Path, content: Any) -> Path:
@@ -40,8 +43,23 @@ def test_places_have_the_figures_of_the_records(
     assert filled.filled(text) == "12,345 99 1,000 501 2,560 857."
 
 
+def test_places_of_the_search_and_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Record("d8", DEFAULT, {}, 0, 858, 1099, {"a": (100, 100), "b": (100, 100)})
+    cycles: dict[str, tuple[int, ...]] = {"a": (81, 81), "b": (64, 64)}
+    other = replace(base, tuning=Tuning(emulated=20), t1=1042, cycles=cycles)
+    monkeypatch.setattr(filled, "load_searched", lambda: ({}, [base, other]))
+    assert filled.filled("{{stalls: d8: 20/64 emulated: t1}}") == "1,042"
+    assert filled.filled("{{more: d8: defaults: turn: 1,050}}") == "49"
+    shown = "{{band: d8: 20/64 emulated: defaults: %s}}"
+    assert filled.filled(shown % "b") == "0.640 (0.640–0.640)"
+    assert filled.filled(shown % "all") == "0.720 (0.720–0.720)"
+    assert filled.filled("{{ring: bf16: 128/128}}") == "5 that K and V take in turn"
+    assert filled.filled("{{ring: bf16: 64/64}}") == "6 of each"
+
+
 @pytest.mark.parametrize(
-    "place", ["cycles: A: bf16 d64 all, 5", "cost: none: tile: tile", "T1: none: 26.7", "more: a"]
+    "place", ["cycles: A: bf16 d64 all, 5", "cost: none: tile: tile", "T1: none: 26.7", "other: a",
+              "stalls: d128: 1/64 emulated: t1", "stalls: d128: defaults: t2"]
 )
 def test_a_place_without_a_record_is_an_error(place: str) -> None:
     with pytest.raises((KeyError, ValueError)):

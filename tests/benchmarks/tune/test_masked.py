@@ -25,8 +25,20 @@ def test_what_is_kept_has_every_class_that_is_named() -> None:
     for one in found:
         assert len({len(getattr(one, name)) for name in masked.FIELDS}) == 1
         assert all(cycles > 0 for cycles in one.tile)
+        assert one.machine
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", masked.NAMES)
+def test_what_is_kept_is_of_the_kernels_of_now(name: str) -> None:
+    """`python -m benchmarks.tune.masked --write` predicts them anew."""
+    (found,) = (one for one in masked.kept() if one.name == name)
+    (of,) = (of for of in CLASSES if of.name == name)
+    assert masked.ptx_of(of) == found.ptx
 
 
 def test_words_that_are_no_option_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert masked.main(["d64"]) == 64
-    assert "benchmarks.tune.masked" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        masked.main(["d64"])
+    assert ended.value.code == 2
+    assert "unrecognized arguments: d64" in capsys.readouterr().err

@@ -36,10 +36,10 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Tuning]:
         }
         return Record(of.name, tuning, hashes, spills, 800, 1100, found)
 
-    def spec_of(problem: Any, kernel: str, tuning: Tuning | None = None) -> Any:
+    def spec_of(problem: Any, kernel: str, tuning: Tuning | None = None, **asked: Any) -> Any:
         if tuning is not None and tuning.parts != (3, 1):
             raise ValueError("parts: no such kernel")
-        return tuning
+        return tuning, asked
 
     monkeypatch.setattr(measure, "measured", measured)
     monkeypatch.setattr(measure, "spec_of", spec_of)
@@ -62,9 +62,11 @@ def test_a_record_is_kept_while_its_kernels_stay(judged: list[Tuning]) -> None:
     count = len(judged)
     program.Search(D64, first).run()
     assert len(judged) == count
-    changed = replace(first[DEFAULT], ptx={"full": "other", "causal": "other"})
-    program.Search(D64, {**first, DEFAULT: changed}).run()
-    assert judged[count:] == [DEFAULT]
+    for kind in ("full", "causal", "dynamic"):
+        changed = replace(first[DEFAULT], ptx={**first[DEFAULT].ptx, kind: "other"})
+        del judged[count:]
+        program.Search(D64, {**first, DEFAULT: changed}).run()
+        assert judged[count:] == [DEFAULT]
 
 
 def test_a_class_that_is_not_searched_keeps_what_it_was_made_with(
@@ -115,13 +117,32 @@ def test_problems_of_classes() -> None:
     assert len({of.name for of in CLASSES}) == len(CLASSES)
 
 
+def test_one_q_tile_is_judged_by_what_calls_get() -> None:
+    """Steps have copies of few rows; a prompt that fills the Q tile has none."""
+    specs = measure.judged_specs(DECODE, DEFAULT)
+    assert {kind: spec.config.row_copies for kind, spec in specs.items()} == {
+        "short": 1, "decode": 4,
+    }  # fmt: skip
+    prompt = DECODE.launch(Cell("short", 8192))
+    assert (prompt.batch, prompt.seqlen_q, prompt.seqlen_k) == (128, 128, 8192)
+
+
+def test_spills_of_a_dynamic_kernel_count_and_its_ptx_is_kept() -> None:
+    specs = measure.judged_specs(D128, DEFAULT)
+    assert {kind: spec.variant.is_dynamic for kind, spec in specs.items()} == {
+        "full": False, "causal": False, measure.DYNAMIC: True,
+    }  # fmt: skip
+    pair = next(of for of in CLASSES if of.kernel == "pair")
+    assert measure.DYNAMIC not in measure.judged_specs(pair, DEFAULT)
+
+
 def test_today_is_what_the_table_says() -> None:
     spec = KernelSpec.for_attention(DType.BF16, 64)
-    assert program.today(D64) == spec.config.tuning
+    assert records.today(D64) == spec.config.tuning
 
 
 def test_a_class_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        program.main(["--show", "decode d46"])
+        program.main(["--show", "1q d46"])
     assert ended.value.code == 2
-    assert "'decode d46'; nearest supported choice: decode d64" in capsys.readouterr().err
+    assert "'1q d46'; nearest supported choice: 1q d64" in capsys.readouterr().err

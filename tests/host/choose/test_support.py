@@ -162,6 +162,10 @@ def test_a_pair_of_ctas_on_request() -> None:
     assert "pair_cta=False" in str(refusal(head_dim=64, head_dim_v=64, pair_cta=True).nearest)
     both = refusal(head_dim=128, head_dim_v=128, pair_cta=True, num_qo=1)
     assert "num_qo=1 has no two-CTA variant" in both.reason
+    for more in ({}, {"scheduler": "dynamic"}, {"seqlen_q": 1}):
+        reason = fa4_cute.can_implement(head_dim=128, pair_cta=True, **more).reason
+        assert "as pair_cta=True asks for" in reason
+        assert "num_qo" not in reason, "nobody asked for it"
     assert "pair_cta=True" in refusal(head_dim=512, head_dim_v=512, pair_cta=True).reason
 
 

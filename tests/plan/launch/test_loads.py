@@ -266,10 +266,11 @@ def test_lines_about_one_launch_say_as_many_cycles() -> None:
 def test_query_tiles_and_scheduler_say_what_each_counts() -> None:
     prompt = {"heads_q": 16, "batch": 8, "seqlen_q": 2048}
     text = fa4_cute.explain(**prompt, head_dim=128, causal=True)
-    assert "177,108 with two (without dynamic CTAs, and by unmasked keys)" in text
+    left_out = "without dynamic CTAs, and by unmasked keys"
+    assert f"177,108 with two (of means of draws, {left_out})" in text
     assert "152,319 with dynamic ones (of means of draws)" in text
     narrow = fa4_cute.explain(**prompt, head_dim=64, causal=True)
-    assert "with two (without dynamic CTAs)\n" in narrow
+    assert "with two (of means of draws, without dynamic CTAs)\n" in narrow
     assert "without dynamic CTAs" not in fa4_cute.explain(**prompt, head_dim=128)
 
 
@@ -288,7 +289,8 @@ def test_query_tiles_and_scheduler_say_what_each_counts() -> None:
         ),
         (
             {"head_dim": 64, "heads_q": 24, "seqlen_q": 2048, "dtype": "fp8_e4m3"},
-            "66,609 cycles with one Q tile, 72,538 with two; within 10 % the rule decides",
+            "66,609 cycles with one Q tile, 72,538 with two (of means of draws); "
+            "within 10 % the rule decides",
         ),
     ],
 )  # fmt: skip

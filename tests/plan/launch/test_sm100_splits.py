@@ -61,7 +61,7 @@ def test_partial_results_of_two_splits_meet_where_it_is_predicted_to_be_sooner()
     assert close.split is not None
     assert close.split.partition is WORKSPACE
     assert "116,031 cycles in a cluster (74 at once), 123,315 by the last" in close.split.text
-    margin = "; a cluster wins only by more than 5 %"
+    margin = "; a cluster wins only by more than 5 % (of medians of draws)"
     assert close.split.text.endswith(margin)
     assert margin not in many.split.text
 

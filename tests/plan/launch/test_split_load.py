@@ -55,7 +55,7 @@ def test_what_splits_take() -> None:
     assert three.partition is LAST
     assert three.reason == (
         f"predicted for a B200 are {load.cycles(3)[LAST]:,} cycles by the last CTA, "
-        f"{load.cycles(3)[WORKSPACE]:,} in a workspace"
+        f"{load.cycles(3)[WORKSPACE]:,} in a workspace (of medians of draws)"
     )
     bound = replace(load, memory_cycles=100_000)
     assert bound.cycles(2)[WORKSPACE] == LAUNCH_CYCLES + 100_000 + 508

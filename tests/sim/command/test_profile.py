@@ -162,8 +162,33 @@ def test_two_programs_are_compared(program: Path, capsys: pytest.CaptureFixture[
     assert main([*WORDS, "--compare", "b.ptx"]) == 0
     assert "draw by draw" in capsys.readouterr().out
     assert main([*WORDS, "--compare", "other*"]) == 3
-    said = "--compare other*: no kernel to compare; it is no file, and kernels with a profile are"
-    assert f"{said}: reverse" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--compare other*: no kernel to compare; it is no file, and as a pattern of" in said
+    assert "like '*part*'" in said
+    assert "kernels with a profile are: reverse" in said
+
+
+@pytest.mark.parametrize("command", ["profile", "run"])
+def test_json_is_alone_on_standard_output(
+    program: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """What the arrays of a PTX file hold is beside it."""
+    words = [command, *WORDS[1:4], "--format", "json"]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)
+    assert "arg 0: uint32[64]" in printed.err
+    assert main([*words, "--output", "out.json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("arg 0: uint32[64]")
+    assert "arg 0" not in printed.err
+
+
+def test_repetitions_print_no_arrays(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *WORDS[1:4], "--schedules", "3", "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)
+    assert printed.err.count("arg 0:") <= 1
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernel_profile import KernelProfile
 from ..text import profile_text
-from .picture import NAME, colours_of
+from .picture import colours_of, name_of
 from .tracks import Track
 
 SCRIPT: Final = """
@@ -106,8 +106,8 @@ def page(found: KernelProfile, tracks: Sequence[Track]) -> str:
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style><h1>{title}</h1><p>{html.escape(NAME)}. The wheel zooms, dragging "
-        f'moves.</p><p>{keys}</p><canvas id="timeline"></canvas><p id="tip">&nbsp;</p>'
+        f"<style>{STYLE}</style><h1>{title}</h1><p>{html.escape(name_of(found))}. The wheel zooms, "
+        f'dragging moves.</p><p>{keys}</p><canvas id="timeline"></canvas><p id="tip">&nbsp;</p>'
         f"<pre>{html.escape(profile_text(found))}</pre>"
         f"<script>const DATA = {text};{SCRIPT}</script></html>\n"
     )

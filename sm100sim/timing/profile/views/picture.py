@@ -23,10 +23,17 @@ COLOURS: Final = {
     "memory": "#76b7b2", "code": "#ff9da7", "other": "#bab0ac",
 }  # fmt: skip
 PALETTE: Final = (
-    "#59a14f", "#b6992d", "#8cd17d", "#d37295", "#499894", "#79706e", "#86bcb6", "#17325c",
-    "#a05195", "#7a5230", "#c7a252", "#2f6b3a", "#d45087", "#5b6abf", "#4d4d4d", "#8f9b3c",
+    "#59a14f", "#17325c", "#a616a6", "#0a2e0a", "#225ee2", "#6a0a3a", "#ee2e8e", "#9ad62e",
+    "#ee8eee", "#827616", "#3a0a6a", "#0ae276", "#6a220a", "#465e5e", "#22d6a6", "#caca82",
 )  # fmt: skip
-NAME: Final = "predicted cycles of an SM (sm100sim.timing; nothing was measured on this chip)"
+"""Of units and the critical path: each far from the others and from `COLOURS`."""
+NAME: Final = "predicted cycles of an SM, {} (sm100sim.timing; nothing was measured on this chip)"
+"""Of a chip: what the axis is called."""
+
+
+def name_of(found: KernelProfile) -> str:
+    """Return what the axis of a profile's timeline is called."""
+    return NAME.format(found.chip.upper())
 
 
 def draw(
@@ -55,8 +62,9 @@ def draw(
     axes.set_yticks(range(len(tracks)), [track.name for track in tracks], fontsize=8)
     axes.set_ylim(len(tracks) - 0.4, -0.6)
     axes.set_xlim(low, high)
-    axes.set_xlabel(NAME)
-    axes.set_title(title or f"{found.kernel[:70]}: {found.cycles:,.0f} cycles", fontsize=10)
+    axes.set_xlabel(name_of(found))
+    named = f"{found.kernel[:70]} on {found.chip}: {found.cycles:,.0f} cycles"
+    axes.set_title(title or named, fontsize=10)
     order = [label for label in colours if label in seen]
     figure.legend(
         handles=[patch_class(color=colours[label], label=label) for label in order],

@@ -44,7 +44,10 @@ def test_what_is_not_known_is_said() -> None:
     cases, failed = joined(predicted, rows)
     assert failed == ["R: b: not measured: wrong", "R: d: no prediction: no way"]
     assert [case.measured for case in cases] == [100, None, None]
-    assert "| R | b | 90 | 85–95 | 50% | SMs | – | – |" in page(cases, failed, {})
+    text = page(cases, failed, {})
+    assert "| R | b | 90 | 85–95 | 50% | SMs | – | – |" in text
+    assert "those that stopped, are below" in text
+    assert "those that stopped, are below" not in page(cases, [], {}), "where none are"
 
 
 def test_what_came_after_stands_apart() -> None:
@@ -65,7 +68,10 @@ def test_without_a_measurement_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("{}")
     assert main([str(out), str(tmp_path / "none.json"), str(kept)]) == 0
     assert "No GPU has been asked yet" in out.read_text()
-    assert main([]) == 64
+    with pytest.raises(SystemExit):
+        main([])
+    with pytest.raises(SystemExit):
+        main(["a", "b", "c", "d", "e"])
 
 
 def test_the_page_is_what_the_kept_figures_say(tmp_path: Path) -> None:

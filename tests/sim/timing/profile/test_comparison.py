@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Any
 
-from sm100sim.timing.profile import KernelProfile, compare, profile_launch
+import pytest
+
+from sm100sim.timing.profile import KernelProfile, compare, profile_launch, profile_text
 from sm100sim.timing.profile.comparison import paired
 from sm100sim.timing.profile.document import comparison_document
 from sm100sim.timing.profile.roles import Role
-from sm100sim.timing.profile.text import comparison_text
+from sm100sim.timing.profile.text import MEANINGS, comparison_text
 from sm100sim.timing.records import ClusterTrace, LaunchTrace
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import Step, chain, mma
@@ -64,6 +68,51 @@ def test_one_role_corresponds_to_several_of_the_same_work() -> None:
     differences = {one.what: one for one in compare(first, second).roles}
     issued = differences[f"{pair.name}: issued"]
     assert issued.first / issued.second == (40 + 60) / 2 / 40
+
+
+def wide(warp: list[Any], grid: int, copies: int = 1) -> KernelProfile:
+    """The profile of a launch of several such CTAs, so many of which share an SM."""
+    return replace(profile_of(warp), grid=(grid, 1, 1), copies=copies)
+
+
+@pytest.mark.parametrize(("grid", "copies"), [(1, 1), (2, 1), (6, 2), (3, 2)])
+def test_cycles_of_a_path_are_its_times_by_what_one_takes(grid: int, copies: int) -> None:
+    """Those of all SMs together, where a launch has several CTAs: so often it is there, too."""
+    first = wide([*EXPONENTIALS, *chain(30)], grid, copies)
+    found = compare(first, wide([*EXPONENTIALS], grid, copies))
+    checked = 0
+    for one in found.path:
+        for cycles, why in zip((one.first, one.second), one.why.split("; and "), strict=True):
+            told = re.match(r"([\d,.]+) times ([\d.]+) cycles", why)
+            if told:
+                times, each = (float(number.replace(",", "")) for number in told.groups())
+                assert times * each == pytest.approx(cycles, rel=0.05)
+                checked += 1
+    assert checked > 2
+
+
+def test_a_comparison_has_the_words_of_a_profile() -> None:
+    first = profile_of([*EXPONENTIALS, *chain(30)], [op("NOP")])
+    second = profile_of(chain(60), EXPONENTIALS)
+    found = compare(first, second)
+    whats = [one.what for one in (*found.path, *found.roles)]
+    assert any(what.endswith("stall") for what in whats)
+    text = comparison_text(found, most=99)
+    said = re.findall(r"^    [+-][\d.]+% (.*?): [\d,]+ and", text, re.M)
+    named = {what.rpartition(": ")[2] for what in said}
+    assert MEANINGS["stall"] in named
+    changed = {key for key, meaning in MEANINGS.items() if key != meaning}
+    assert not named & (changed - {"tensor", "shared"}), "resources have names of their own"
+    assert ";;" not in text
+
+
+def test_printed_it_is_its_text_and_in_a_list_a_line() -> None:
+    one = profile_of(EXPONENTIALS)
+    assert str(one) == profile_text(one)
+    found = compare(one, one)
+    assert str(found) == comparison_text(found)
+    assert repr([one]) == f"[KernelProfile({one.kernel!r}, 'b200', cycles={one.cycles:.0f})]"
+    assert repr(found) == f"Comparison({one!r}, {one!r}, ratio=1.000)"
 
 
 def test_names_of_both_come_first() -> None:
