@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -125,11 +126,11 @@ def answers_of(recorded: Mapping[str, Any]) -> dict[str, float]:
 
 def main(arguments: list[str]) -> int:
     """Compare with a record; returns the exit status."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 64
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("record", type=Path, help="what a GPU answered")
+    record = parser.parse_args(arguments).record
     print("| what | GPU | machine |\n|---|---|---|")
-    for name, said, machine in compared(answers_of(json.loads(Path(arguments[0]).read_text()))):
+    for name, said, machine in compared(answers_of(json.loads(record.read_text()))):
         shown = machine if isinstance(machine, str) else f"{machine:.1f}"
         print(f"| {name} | {said:.1f} | {shown} |", flush=True)
     return 0

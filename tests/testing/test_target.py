@@ -16,6 +16,7 @@ PROGRAMS = (
     "benchmarks.tune.masked",
     "benchmarks.timing.blackwell",
     "benchmarks.timing.profiles",
+    "benchmarks.timing.replayed",
     "benchmarks.timing.judges.page",
     "benchmarks.timing.judges.warm_page",
     "benchmarks.timing.sharing",
