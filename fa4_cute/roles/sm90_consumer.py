@@ -133,15 +133,39 @@ def seen_scores(
     return seen
 
 
-def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]) -> None:
-    """Have the rows use ``maxima`` from here on."""
-    running.row_max, running.most_kept, running.exponents = maxima, [], []
+def kept_maxima(ctx: SM90Context, rows: Rows, maxima: list[Float32]) -> list[Float32]:
+    """Return of each row the largest maximum with which it keeps the one of ``maxima``."""
     probability = ctx.spec.probability
+    pairs = zip(rows, maxima, strict=True)
+    return [softmax_math.most_kept(used, row.scale, probability) for row, used in pairs]
+
+
+def exponents_of(ctx: SM90Context, rows: Rows, maxima: list[Float32]) -> list[Float32]:
+    """Return scale and offset of each row's scores with its maximum of ``maxima``."""
+    probability, found = ctx.spec.probability, []
     for row, used in zip(rows, maxima, strict=True):
         scale = softmax_math.exact_scale(used, row.scale, probability, is_binary=row.is_binary)
         exponent = Exponent.of(used, scale, probability)
-        running.most_kept.append(softmax_math.most_kept(used, row.scale, probability))
-        running.exponents += [exponent.scale, exponent.offset]
+        found += [exponent.scale, exponent.offset]
+    return found
+
+
+def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]) -> None:
+    """Have the rows use ``maxima`` from here on; hold what follows where registers are for it."""
+    running.row_max = maxima
+    if ctx.spec.config.holds_exponents:
+        running.most_kept = kept_maxima(ctx, rows, maxima)
+        running.exponents = exponents_of(ctx, rows, maxima)
+
+
+def has_grown(
+    ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]
+) -> Boolean:
+    """Return whether one of ``maxima`` is more than a row keeps its own with, or is NaN."""
+    kept = running.most_kept or kept_maxima(ctx, rows, running.row_max)
+    # Not "above": the comparison is false for NaN, which then counts.
+    pairs = zip(maxima, kept, strict=True)
+    return reduce(or_, [Boolean(new <= most) == Boolean(False) for new, most in pairs])
 
 
 @cute.jit
@@ -167,16 +191,13 @@ def rescale(
     new maxima; with none under way at once.
     """
     apart, due = ctx.spec.config.transposes_values, [Float32(1.0)] * len(running.factors)
-    pairs = zip(maxima, running.most_kept, strict=True)
-    # Not "above": the comparison is false for NaN, which then counts.
-    grew = [Boolean(new <= most) == Boolean(False) for new, most in pairs]
-    if cute.arch.vote_any_sync(reduce(or_, grew)):
+    if cute.arch.vote_any_sync(has_grown(ctx, rows, running, maxima)):
         of_rows = zip(rows, running.row_max, maxima, strict=True)
         factors = [exp2_hardware((old - new) * row.scale) for row, old, new in of_rows]
         sums = zip(running.row_sum, factors, strict=True)
         running.row_sum = [row_sum * factor for row_sum, factor in sums]
         use_maxima(ctx, rows, running, maxima)
-        if cutlass.const_expr(apart and not ctx.spec.config.tile.scores_ahead):
+        if cutlass.const_expr(apart and not ctx.spec.config.owes_factors):
             running.o = fragment.scaled_rows(running.o, factors)
         elif cutlass.const_expr(apart):
             due = factors
@@ -188,11 +209,13 @@ def rescale(
     return running
 
 
-def exponentiate(ctx: SM90Context, running: RunningRows, seen: list[list[Float32]]) -> None:
+def exponentiate(
+    ctx: SM90Context, rows: Rows, running: RunningRows, seen: list[list[Float32]]
+) -> None:
     """Turn the visible scores of each row into P, and add them up."""
-    found = []
+    found, exponents = [], running.exponents or exponents_of(ctx, rows, running.row_max)
     for half, scores in enumerate(seen):
-        exponent = Exponent(*running.exponents[2 * half : 2 * half + 2])
+        exponent = Exponent(*exponents[2 * half : 2 * half + 2])
         found.append(fragment.exponentials(scores, exponent))
         running.row_sum[half] += fragment.total(found[half])
     running.p = fragment.packed(fragment.registers_of(found), ctx.spec.config.qkv_dtype)
@@ -234,7 +257,7 @@ def consume_tiles(
         ctx, rows, started, Int32(0), k, lambda: say_read(ctx, consumer, num_tiles == 1)
     )
     use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
-    exponentiate(ctx, running, seen)
+    exponentiate(ctx, rows, running, seen)
     for tile in cutlass.range(1, num_tiles, unroll=1):
         k = k.step()
         # Before the turn, so that nobody else's products wait for this tile's K.
@@ -248,7 +271,7 @@ def consume_tiles(
         )
         maxima = fragment.row_maxima(seen, running.row_max)
         running = rescale(ctx, rows, running, product, maxima, v)
-        exponentiate(ctx, running, seen)
+        exponentiate(ctx, rows, running, seen)
         v = v.step()
     clean_last_values(ctx, v)
     finish_output(ctx, running, v, start_output(ctx, running, v))
@@ -303,6 +326,7 @@ def consume_work(ctx: SM90Context) -> None:
         [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
         [Float32(0.0)] * NUM_ROWS,
         [Float32(1.0)] * (NUM_ROWS if config.owes_factors else 0),
+        NUM_ROWS if config.holds_exponents else 0,
     )
     num_tiles = own_key_tiles(ctx, consumer)
     if num_tiles > 0:

@@ -119,7 +119,8 @@ class RunningRows:
         factors: of each row, what O is due before P V of the tile before is added; none where
             wgmma adds it.
         most_kept: of each row, the largest maximum with which it keeps the one that it uses.
-        exponents: of each row, scale and offset of its scores with that maximum.
+        exponents: of each row, scale and offset of its scores with that maximum. These two are
+            found anew for every key tile, and none is carried, where registers are scarce.
     """
 
     def __init__(
@@ -129,15 +130,17 @@ class RunningRows:
         row_max: list[Float32],
         row_sum: list[Float32],
         factors: list[Float32],
+        num_held: int,
     ) -> None:
-        """Take the registers; what follows from a maximum in use is not known yet."""
+        """Take the registers; what follows from a maximum in use, held for ``num_held`` rows, is
+        not known yet."""
         self.o = o
         self.p = p
         self.row_max = row_max
         self.row_sum = row_sum
         self.factors = factors
-        self.most_kept = [Float32(0.0)] * NUM_ROWS
-        self.exponents = [Float32(0.0)] * (2 * NUM_ROWS)
+        self.most_kept = [Float32(0.0)] * num_held
+        self.exponents = [Float32(0.0)] * (2 * num_held)
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for loops that carry them."""

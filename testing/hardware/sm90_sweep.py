@@ -121,6 +121,16 @@ CASES: Final = (
         for features in ("fp8 page16 causal sink", "tokens ragged cache window")
         for d in (192, 256)
     ),
+    # fp8 tiles of many keys, where S follows P V: maxima that grow, packed heads, split keys.
+    *(hopper(513, 2300, d, 4, 2, batch=2, causal=True, dtype=FP8, head_dim_v=v)
+      for d, v in ((64, 0), (80, 0), (128, 0), (192, 128))),
+    *(hopper(400, 4001, d, 2, 2, dtype=FP8, head_dim_v=v, growth=0.01)
+      for d, v in ((64, 0), (96, 0), (128, 0), (192, 128))),
+    *(featured(f"fp8 {features}", d, lengths=((1000, 2500), (3, 133), (300, 2100)), dtype=FP8)
+      for features in ("ragged causal sink", "split sink") for d in (64, 96, 128)),
+    hopper(1500, 1500, 128, 40, 8, causal=True, dtype=FP8),
+    hopper(2500, 2500, 128, 40, 8, causal=True, dtype=FP8),
+    *(hopper(600, 600, 64, 67, 67, causal=causal, dtype=FP8) for causal in (False, True)),
     # The last block of 208 columns has fewer; few rows beside 192; what spilled once.
     featured("tokens union", 208, lengths=SEQUENCES, dtype=FP8),
     featured("fp8 ragged union", 192, lengths=STEPS, heads=8, dtype=FP8),

@@ -105,7 +105,9 @@ class SM90Config(SM90Memory):
 
     @property
     def long_tile(self) -> SM90Tile | None:
-        """The row for many keys, if there is one."""
+        """The row for many keys, if there is one: without pages, and where no feature caps them."""
+        if self.bn_cap or self.page_size:
+            return None
         return long_keys_tile(self.depth, self.ov_depth, is_fp8=self.transposes_values)
 
     @property
@@ -163,6 +165,12 @@ class SM90Config(SM90Memory):
         """Whether O is rescaled with the next P V that is added to it: where one is under way when
         a row's maximum changes."""
         return self.transposes_values and self.tile.scores_ahead
+
+    @property
+    def holds_exponents(self) -> bool:
+        """Whether what follows from a row's maximum is carried from key tile to key tile: not where
+        S takes the registers of P V, which are scarce."""
+        return self.tile.scores_ahead
 
     @property
     def transposed_swizzle(self) -> SwizzleMode:

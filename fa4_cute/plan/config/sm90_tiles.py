@@ -27,15 +27,15 @@ where that leaves three consumers their registers, of which two others hide what
     .. 64          3           96     48, 32, 12, 32 of 160           CTAs of one query tile
     .. 64          3           128    64 (S or P V), 32, 16 of 160    persistent ones
     .. 64          3           192    96 (S or P V), 32, 24 of 160    many keys
-    .. 96          3           128    64 (S or P V), 48, 16 of 160
-    .. 128         3           128    64 (S or P V), 64, 16 of 160    many keys
+    .. 96          3           128    64 (S or P V), 48, 16 of 160    the same
+    .. 128         3           128    64 (S or P V), 64, 16 of 160    the same
     .. 64          2           128    64, 32, 16, 32 of 240
     .. 128         2           128    64, 64, 16, 64 of 240
     .. 192         2           128    64, 96, 16, 32 of 240
     .. 256         2           128    64 (S or P V), 128, 16 of 240
 
-Two up to 96 columns only where features need the registers (times: ``docs/hopper.md``, "fp8
-prompts").
+Two up to 64 columns only where features need the registers. Times: ``docs/hopper.md``, "fp8
+prompts".
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=128),
                     SM90Tile(256, 2, 128, ov_depth=192, columns=64),
                     SM90Tile(256, 2, 128, columns=128, scores_ahead=False))  # fmt: skip
 """Those of fp8 operands."""
-FP8_TILES_OF_THREE: Final = (SM90Tile(64, 3, 96), SM90Tile(96, 3, 128, scores_ahead=False))
-"""Come before them where three consumers have the registers."""
-FP8_TILES_IN_TURN: Final = (SM90Tile(64, 3, 128, scores_ahead=False), *FP8_TILES_OF_THREE[1:])
+FP8_TILE_OF_THREE: Final = SM90Tile(64, 3, 96)
+"""Comes before them where three consumers have the registers."""
+FP8_TILE_IN_TURN: Final = SM90Tile(64, 3, 128, scores_ahead=False)
 """The same of persistent CTAs."""
 FEWEST_CONSUMERS: Final = 2
 MOST_CONSUMERS: Final = 3
@@ -126,10 +126,11 @@ FP8_KEY_UNIT: Final = 32
 LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80, turns=Turns.PERSISTENT)
 """For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
 what they lose at the ends of a query tile no longer counts."""
-FP8_LONG_KEYS_TILES: Final = (SM90Tile(64, 3, 192, scores_ahead=False), *FP8_TILES_OF_THREE[1:],
+FP8_LONG_KEYS_TILES: Final = (SM90Tile(64, 3, 192, scores_ahead=False),
+                              SM90Tile(96, 3, 128, scores_ahead=False),
                               SM90Tile(128, 3, 128, scores_ahead=False),
                               SM90Tile(192, 3, 128, ov_depth=128, scores_ahead=False))  # fmt: skip
-"""The same of fp8 operands; one that the tables have, too, is none of its own."""
+"""The same of fp8 operands, ascending."""
 
 PERSISTENT_MASKED: Final = SM90Tile(96, 3, 96)
 """For this tile of the table alone, persistent CTAs and a mask: two of its key tiles end where a
@@ -144,8 +145,8 @@ def tiles_of(
         return FEW_ROWS_TILES if few_rows else TILES
     if few_rows:
         return FP8_FEW_ROWS_TILES
-    three = FP8_TILES_IN_TURN if is_persistent else FP8_TILES_OF_THREE
-    return (*three, *FP8_TILES) if has_three else FP8_TILES
+    three = FP8_TILE_IN_TURN if is_persistent else FP8_TILE_OF_THREE
+    return (three, *FP8_TILES) if has_three else FP8_TILES
 
 
 def long_keys_tile(depth: int, ov_depth: int, *, is_fp8: bool) -> SM90Tile | None:

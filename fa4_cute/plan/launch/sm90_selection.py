@@ -45,6 +45,8 @@ SPLIT_NS: Final = 165
 """What each split adds to that."""
 MANY_KEYS: Final = 2048
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
+NARROW_DEPTH: Final = 96
+"""Up to here, and above the narrowest, fewer keys pay with fp8 and a causal mask."""
 WIDE_WINDOW: Final = 1536
 """Keys of a window for which it pays, too, and for persistent CTAs: at 1024 neither is so."""
 LEAST_KEYS: Final = 512
@@ -95,12 +97,13 @@ FP8_PERSISTENT: Final = (PersistentKeys(64, 64, 2048, 2048, 1024),
                          PersistentKeys(96, 96, 8192, 4096, 4096),
                          PersistentKeys(128, 128, 8192, 8192, 4096),
                          PersistentKeys(192, 128, 8192, 4096),
-                         PersistentKeys(192, 192, 4096, 2048),
+                         PersistentKeys(192, 192, 16384, 2048),
                          PersistentKeys(256, 256, 8192, 4096))  # fmt: skip
 """The same of fp8 operands."""
 LONG_PERSISTENT: Final = (PersistentKeys(128, 128, 4096, 4096, window=ANY),)
 """Of tiles for many keys."""
 FP8_LONG_PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY),
+                              PersistentKeys(96, 96, 8192, 4096),
                               PersistentKeys(128, 128, 4096, 4096),
                               PersistentKeys(192, 128, 8192, 0))  # fmt: skip
 PERSISTENT_ROWS: Final = {
@@ -175,11 +178,19 @@ def choose_tile(
     is_fp8 = config.transposes_values
     if has_rows and is_wide_window(spec.variant.mask) and not is_fp8:
         return TileChoice(TileKind.LONG_KEYS, f"rows see {WIDE_WINDOW} keys or more, of a window")
-    is_long = has_rows and keys >= MANY_KEYS and spec.variant.mask in (NULL, CAUSAL)
+    is_long = has_rows and keys >= least_long_keys(spec) and spec.variant.mask in (NULL, CAUSAL)
     in_turns = choose_scheduler(spec, sizes, num_sms, TileKind.TABLE) is Scheduler.PERSISTENT
     if is_long and (is_fp8 or not in_turns):
         return TileChoice(TileKind.LONG_KEYS, f"rows see {keys} keys, all or causal")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
+
+
+def least_long_keys(spec: SM90Spec) -> int:
+    """Return from how many keys on their tile pays: with fp8 and a causal mask from any, where its
+    rows are few columns but not the fewest."""
+    is_fp8, mask = spec.config.transposes_values, spec.variant.mask
+    any_pay = is_fp8 and mask == CAUSAL and not spec.has_narrow_heads
+    return 0 if any_pay and spec.config.depth <= NARROW_DEPTH else MANY_KEYS
 
 
 def is_wide_window(mask: Mask) -> bool:

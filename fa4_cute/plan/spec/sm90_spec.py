@@ -129,11 +129,13 @@ class SM90Spec(CommonSpec):
 
     @property
     def may_take_long_keys(self) -> bool:
-        """Whether there is a tile for many keys, and registers for it: without pages, and scales
-        per token."""
-        config = self.config
-        is_other = config.long_tile not in (None, config.tile)
-        return is_other and not (config.bn_cap or config.page_size or self.variant.token_scales)
+        """Whether there is a tile for many keys, and registers for it: with fp8 not for scales per
+        token, splits of each of many query tiles, or packed heads of a group at 192/128."""
+        config, variant = self.config, self.variant
+        scarce = variant.token_scales or splits_many_tiles(variant)
+        scarce |= variant.ragged_q and config.fuse_gqa and config.depth > config.ov_depth
+        scarce &= config.transposes_values
+        return config.long_tile not in (None, config.tile) and not scarce
 
     def with_long_keys(self) -> SM90Spec:
         """Return the kernel for many keys; persistent CTAs have registers for its consumers."""
@@ -331,9 +333,10 @@ def with_staged_biases(config: SM90Config, variant: Variant) -> SM90Config:
 
 def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
     """Return warps and registers of the Hopper kernel's roles."""
+    has_two = config.num_consumers == FEWEST_CONSUMERS
     if config.few_rows:
         schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
-    elif config.transposes_values and splits_many_tiles(variant):
+    elif has_two and config.transposes_values and splits_many_tiles(variant):
         return SM90_TRANSPOSING_SCHEDULE
     elif config.stages_biases or (config.loads_values_apart and variant.bias_slots):
         # Load warps that look up pages have too few registers besides.

@@ -191,6 +191,43 @@ def test_no_role_spills_in_the_tile_of_many_keys(variant: Variant, scheduler: Sc
     require_no_spills(made.with_long_keys())
 
 
+FP8_LONG_DEPTHS = ((64, 0), (80, 0), (96, 0), (128, 0), (192, 128))
+FP8_LONG = {
+    "plain": Variant(),
+    "causal": Variant(CAUSAL, return_lse=True),
+    "ragged": Variant(CAUSAL, ragged_q=True, ragged_k=True, sink=True),
+    "ragged by rows": Variant(CAUSAL, ragged_q=True, ragged_k=True, by_rows=True),
+    "sink split": Variant(CAUSAL, return_lse=True, sink=True, **WORKSPACE),
+    "split": Variant(**WORKSPACE),
+}
+QUICK_LONG = {("causal", (128, 0), Scheduler.PERSISTENT), ("ragged", (64, 0), Scheduler.TILE)}
+
+
+@pytest.mark.parametrize(
+    ("variant", "depths", "scheduler"),
+    [
+        pytest.param(*of, marks=pytest.mark.slow if of in QUICK_LONG else pytest.mark.exhaustive)
+        for of in product(FP8_LONG, FP8_LONG_DEPTHS, SCHEDULERS)
+    ],
+    ids=str,
+)
+def test_no_role_spills_in_fp8_tiles_of_many_keys(
+    variant: str, depths: tuple[int, int], scheduler: Scheduler
+) -> None:
+    features = replace(FP8_LONG[variant], scheduler=scheduler)
+    made = SM90Spec.for_attention(
+        FP8, depths[0], group=2, variant=features, head_dim_v=depths[1]
+    )
+    if features.by_rows and not made.may_count_rows:
+        pytest.skip("no launch counts its query tiles by rows")
+    # What transposes V of parts of many query tiles wants more registers.
+    scarce = features.is_split and features.is_persistent
+    scarce |= features.ragged_q and depths == (192, 128)
+    assert made.may_take_long_keys == (not scarce)
+    if not scarce:
+        require_no_spills(made.with_long_keys())
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("depths", "scheduler"), [*product(DEPTHS, SCHEDULERS)], ids=str)
 def test_no_role_spills_where_distances_have_both_signs(

@@ -10,11 +10,12 @@ import pytest
 
 import fa4_cute
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from testing.arguments import arguments
 from testing.cases import FP8, Case, dense
 from testing.reference.attention import attention_float64
 from testing.reference.fp8 import HOPPER_SUM_BITS, compare_fp8
-from testing.runner import CHECKS, call, check
+from testing.runner import CHECKS, call, check, spec_of
 from tests.kernel.numerics.test_sm90 import SEQUENCES, WAIT, require_found, without
 from tests.kernel.random_cases import also
 
@@ -58,6 +59,31 @@ def test_output_and_lse() -> None:
 @pytest.mark.parametrize(("features", "head_dim"), [*PLACES, *also(*MORE_PLACES)])
 def test_features(features: str, head_dim: int | tuple[int, int]) -> None:
     check(featured(features, head_dim))
+
+
+LONG = (("ragged causal", 128), ("split sink", 96), ("ragged cache", (192, 128)),
+        ("split causal", 64))  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("features", "head_dim"), [*LONG[:2], *also(*LONG[2:])])
+def test_many_keys_that_all_rows_see(features: str, head_dim: int | tuple[int, int]) -> None:
+    """S follows P V there, and O is rescaled at once."""
+    case = replace(featured(features, head_dim), lengths=((230, 2300), (70, 300)))
+    spec = spec_of(case)
+    assert isinstance(spec, SM90Spec)
+    assert spec.config.long_keys
+    assert (spec.config.num_consumers, spec.config.owes_factors) == (3, False)
+    check(case)
+
+
+@pytest.mark.slow
+def test_persistent_ctas_of_three_consumers() -> None:
+    case = replace(featured("persistent causal", 64), lengths=((450, 900), (450, 900)))
+    spec = spec_of(case)
+    assert isinstance(spec, SM90Spec)
+    assert (spec.config.num_consumers, spec.config.owes_factors) == (3, False)
+    check(case)
 
 
 @pytest.mark.slow
@@ -138,10 +164,15 @@ def test_every_head_dim(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [64, 192, 256])
-def test_many_keys_are_added_as_exactly_as_few(head_dim: int) -> None:
-    """wgmma cuts sums of fp8 products to 13 bits (docs/hardware.md): 128 of them at a time only."""
-    given = arguments(dense(64, 4096, head_dim, dtype=FP8, num_qo=2, arch=SM90A))
+@pytest.mark.parametrize(
+    ("head_dim", "queries", "num_qo"), [(64, 64, 2), (192, 64, 2), (256, 64, 2), (64, 200, None)]
+)
+def test_many_keys_are_added_as_exactly_as_few(
+    head_dim: int, queries: int, num_qo: int | None
+) -> None:
+    """wgmma cuts sums of fp8 products to 13 bits (docs/hardware.md): 192 of them at a time only."""
+    case = dense(queries, 4096, head_dim, dtype=FP8, num_qo=num_qo, arch=SM90A)
+    given = arguments(case)
     given.v = given.v.float().abs().add(1.0).to(FP8)
     exact = attention_float64(*(x.float() for x in given.inputs)).out
     with fa4_cute.simulator_options(exact_mma=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import example, given, settings
@@ -42,8 +43,8 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
             arrive(mbars.stored(chain), softmax)
         if config.crosses:
             arrive(mbars.scores_read(chain), softmax)
-        for product in (mbars.producer_s(chain), mbars.producer_o(chain)):
-            arrive(product.commit(), 1)
+        for producer in (mbars.producer_s(chain), mbars.producer_o(chain)):
+            arrive(producer.commit(), 1)
     for part in range(config.num_qk_stages if config.num_qo == 2 else 0):
         arrive(mbars.q1_wait_mbar(part), 1)
     if config.dynamic:
@@ -110,12 +111,14 @@ def test_a_pair_doubles_the_shared_counts_only() -> None:
     assert set(pair.counts()[8:]) == {1}
 
 
+BY_LANES = FA4Config(1, 1, 8, 8, page_size=16, num_qo=1, swizzle_mode=SwizzleMode.B64)
 DYNAMIC_PAIR = FA4Config(8, 1, 128, 128, pair_cta=True, persistent=True, dynamic=True)
 
 
 @settings(deadline=None)
 @given(configs())
 @example(DYNAMIC_PAIR)
+@example(BY_LANES)
 def test_after_the_chains_only_readers_of_scales_outputs_and_clusters_count_more_than_one(
     config: FA4Config,
 ) -> None:
@@ -129,6 +132,9 @@ def test_after_the_chains_only_readers_of_scales_outputs_and_clusters_count_more
         ring = mbars.scale_ring
         for slot in range(ring.num_kv_stages):
             expected[ring.consumer_mbar(slot, 0)] = with_keys + readers
+    for ring in (mbars.k_ring, mbars.v_ring) if config.copies_by_lanes else ():
+        for slot, stage in product(range(ring.num_kv_stages), range(ring.num_qk_stages)):
+            expected[ring.producer_mbar(slot, stage)] = WARP_THREADS
     for chain in range(2 if config.persistent else 0):
         expected[mbars.stored(chain)] = group
     for chain in range(2 if config.crosses else 0):

@@ -219,6 +219,32 @@ def test_fp8_tiles_fit_registers_and_memory(
 
 
 @pytest.mark.parametrize(
+    ("depths", "keys"),
+    [((64, 64), 192), ((16, 16), 192), ((80, 80), 128), ((96, 48), 128), ((112, 112), 128),
+     ((128, 128), 128), ((192, 128), 128), ((144, 128), 128)],
+)  # fmt: skip
+def test_fp8_tiles_of_many_keys_have_three_consumers(depths: tuple[int, int], keys: int) -> None:
+    found = replace(fp8(depths[0], ov_depth=depths[1]), long_keys=True)
+    assert (found.num_consumers, found.BN, found.owes_factors) == (3, keys, False)
+    assert registers_held(found) + 8 <= sm90_schedule(found, Variant())["consumer"].registers
+    assert found.num_kv_stages >= 2
+    assert found.smem_used <= SMEM_CAPACITY
+
+
+@pytest.mark.parametrize("depths", [(192, 192), (256, 128), (144, 144)])
+def test_wider_fp8_operands_have_no_tile_of_many_keys(depths: tuple[int, int]) -> None:
+    assert fp8(depths[0], ov_depth=depths[1]).long_tile is None
+    assert config(96).long_tile is None
+
+
+def test_persistent_ctas_of_narrow_fp8_operands_have_three_consumers_too() -> None:
+    alone, in_turn = fp8(64), replace(fp8(64), persistent=True)
+    assert (alone.num_consumers, alone.BN, alone.owes_factors) == (3, 96, True)
+    assert (in_turn.num_consumers, in_turn.BN, in_turn.owes_factors) == (3, 128, False)
+    assert replace(in_turn, most_consumers=2).owes_factors
+
+
+@pytest.mark.parametrize(
     ("depth", "swizzle", "padded"),
     [(16, SwizzleMode.B64, 64), (80, SwizzleMode.B128, 128), (192, SwizzleMode.B64, 192),
      (256, SwizzleMode.B128, 256)],

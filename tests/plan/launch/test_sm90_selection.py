@@ -21,7 +21,7 @@ from fa4_cute.plan.launch.sm90_selection import (
     visited_key_tiles,
 )
 from fa4_cute.plan.launch.tiles import AttentionSizes
-from fa4_cute.plan.masks.masks import CAUSAL, Mask, PaddingMask, SlidingWindowMask
+from fa4_cute.plan.masks.masks import CAUSAL, NULL, Mask, PaddingMask, SlidingWindowMask
 from fa4_cute.plan.spec.combine_spec import MAX_SPLITS
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
@@ -119,6 +119,35 @@ def test_the_tile_for_many_keys_beside_persistent_ctas(
     assert config.num_consumers == (3 if kind is TileKind.LONG_KEYS else 2)
 
 
+ALL_OR_CAUSAL = (NULL, CAUSAL)
+
+
+@pytest.mark.parametrize(
+    ("depths", "few", "causal_from", "persistent"),
+    [((64, 0), 2047, 2048, (65536, 65536)), ((80, 0), 2047, 128, (8192, 4096)),
+     ((128, 0), 2047, 2048, (4096, 4096)), ((192, 128), 2047, 2048, (8192, 0))],
+)  # fmt: skip
+def test_many_fp8_keys(
+    depths: tuple[int, int], few: int, causal_from: int, persistent: tuple[int, int]
+) -> None:
+    for mask, most, start in zip(ALL_OR_CAUSAL, persistent, (few + 1, causal_from), strict=True):
+        made = Variant(mask)
+        spec = SM90Spec.for_attention(
+            DType.FP8_E4M3, depths[0], variant=made, head_dim_v=depths[1]
+        )
+        for keys in (128, 1024, 2047, 2048, 4096, 8192, 65536):
+            sizes = AttentionSizes(16, max(keys, 500), keys, 32, 32)
+            kind = choose_tile(spec, sizes, SMS, asked=None, is_persistent=False).kind
+            assert kind is (TileKind.LONG_KEYS if keys >= start else TileKind.TABLE)
+            if kind is TileKind.LONG_KEYS and mask == NULL:
+                found = choose_scheduler(spec, sizes, SMS, kind)
+                assert found is (Scheduler.PERSISTENT if keys <= most else Scheduler.TILE)
+        assert not SM90Spec.for_attention(
+            DType.FP8_E4M3, depths[0], variant=replace(made, token_scales=True),
+            head_dim_v=depths[1],
+        ).may_take_long_keys  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("spec", "keys", "persistent"),
     [
@@ -134,8 +163,11 @@ def test_the_tile_for_many_keys_beside_persistent_ctas(
         (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4096, True),
         (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4097, False),
         (SM90Spec.for_attention(DType.BF16, 128, variant=RAGGED), 512, False),
-        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 4096, True),
-        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 8192, False),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 8192, True),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 8193, False),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 192), 16384, True),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 256, causal=True), 4097, False),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=RAGGED), 4097, False),
     ],
 )  # fmt: skip
 def test_ctas_are_persistent_where_the_ends_of_a_query_tile_count(
