@@ -133,36 +133,34 @@ def seen_scores(
     return seen
 
 
-def kept_maxima(ctx: SM90Context, rows: Rows, maxima: list[Float32]) -> list[Float32]:
-    """Return of each row the largest maximum with which it keeps the one of ``maxima``."""
+def kept_maximum(ctx: SM90Context, row: SM90Row, used: Float32) -> Float32:
+    """Return the largest maximum with which a row keeps the one that it has ``used``."""
+    return softmax_math.most_kept(used, row.scale, ctx.spec.probability)
+
+
+def exponent_of(ctx: SM90Context, row: SM90Row, used: Float32) -> Exponent:
+    """Return scale and offset of a row's scores with the maximum ``used``."""
     probability = ctx.spec.probability
-    pairs = zip(rows, maxima, strict=True)
-    return [softmax_math.most_kept(used, row.scale, probability) for row, used in pairs]
-
-
-def exponents_of(ctx: SM90Context, rows: Rows, maxima: list[Float32]) -> list[Float32]:
-    """Return scale and offset of each row's scores with its maximum of ``maxima``."""
-    probability, found = ctx.spec.probability, []
-    for row, used in zip(rows, maxima, strict=True):
-        scale = softmax_math.exact_scale(used, row.scale, probability, is_binary=row.is_binary)
-        exponent = Exponent.of(used, scale, probability)
-        found += [exponent.scale, exponent.offset]
-    return found
+    scale = softmax_math.exact_scale(used, row.scale, probability, is_binary=row.is_binary)
+    return Exponent.of(used, scale, probability)
 
 
 def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]) -> None:
     """Have the rows use ``maxima`` from here on; hold what follows where registers are for it."""
-    running.row_max = maxima
+    running.row_max, running.most_kept, running.exponents = maxima, [], []
     if ctx.spec.config.holds_exponents:
-        running.most_kept = kept_maxima(ctx, rows, maxima)
-        running.exponents = exponents_of(ctx, rows, maxima)
+        for row, used in zip(rows, maxima, strict=True):
+            exponent = exponent_of(ctx, row, used)
+            running.most_kept.append(kept_maximum(ctx, row, used))
+            running.exponents += [exponent.scale, exponent.offset]
 
 
 def has_grown(
     ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]
 ) -> Boolean:
     """Return whether one of ``maxima`` is more than a row keeps its own with, or is NaN."""
-    kept = running.most_kept or kept_maxima(ctx, rows, running.row_max)
+    of_rows = zip(rows, running.row_max, strict=True)
+    kept = running.most_kept or [kept_maximum(ctx, row, used) for row, used in of_rows]
     # Not "above": the comparison is false for NaN, which then counts.
     pairs = zip(maxima, kept, strict=True)
     return reduce(or_, [Boolean(new <= most) == Boolean(False) for new, most in pairs])
@@ -213,9 +211,12 @@ def exponentiate(
     ctx: SM90Context, rows: Rows, running: RunningRows, seen: list[list[Float32]]
 ) -> None:
     """Turn the visible scores of each row into P, and add them up."""
-    found, exponents = [], running.exponents or exponents_of(ctx, rows, running.row_max)
+    found, held = [], running.exponents
     for half, scores in enumerate(seen):
-        exponent = Exponent(*exponents[2 * half : 2 * half + 2])
+        if held:
+            exponent = Exponent(*held[2 * half : 2 * half + 2])
+        else:
+            exponent = exponent_of(ctx, rows[half], running.row_max[half])
         found.append(fragment.exponentials(scores, exponent))
         running.row_sum[half] += fragment.total(found[half])
     running.p = fragment.packed(fragment.registers_of(found), ctx.spec.config.qkv_dtype)

@@ -135,6 +135,7 @@ class Problem:
 
 
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256))
+FP8_DIMS: Final = ((64, 64), (128, 128), (192, 128), (256, 256))
 USUAL_WINDOW: Final = 1023
 WINDOWS: Final = ((64, USUAL_WINDOW), (128, USUAL_WINDOW), (64, 127), (96, USUAL_WINDOW),
                   (128, 4095), (256, USUAL_WINDOW))  # fmt: skip
@@ -204,8 +205,8 @@ def _problems() -> Iterator[Problem]:
     for causal, length in some:
         many = _square("gqa", (128, 128), length, causal=causal)
         yield replace(many, heads=SHARED_HIDDEN // 128, heads_kv=8)
-    for causal, length in some:
-        yield _square("fp8", (128, 128), length, causal=causal, dtype="fp8")
+    for dims, (causal, length) in product(FP8_DIMS, some):
+        yield _square("fp8", dims, length, causal=causal, dtype="fp8")
     for (dim, left), length in product(WINDOWS, (4096, 16384)):
         group = "window" if (dim, left) in WINDOWS[:2] else "windows"
         yield _square(group, (dim, dim), length, causal=True, window=left)
