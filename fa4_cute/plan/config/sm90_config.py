@@ -11,6 +11,7 @@ columns in shared memory; nothing but its own columns is multiplied.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ..facts.dtypes import DType
 from ..facts.hardware import (
@@ -29,6 +30,9 @@ from .sm90_tiles import (
     refuse_fp8_keys,
     tiles_of,
 )
+
+HOLDING_DEPTH: Final = 96
+"""Columns of O that leave three consumers registers for what follows from a maximum."""
 
 
 @dataclass(frozen=True)
@@ -168,9 +172,10 @@ class SM90Config(SM90Memory):
 
     @property
     def holds_exponents(self) -> bool:
-        """Whether what follows from a row's maximum is carried from key tile to key tile: not where
-        S takes the registers of P V, which are scarce."""
-        return self.tile.scores_ahead
+        """Whether what follows from a row's maximum is carried from key tile to key tile: three
+        consumers whose S takes the registers of P V have none for it beside a wide O."""
+        two = self.num_consumers <= FEWEST_CONSUMERS
+        return two or self.tile.scores_ahead or self.ov_depth <= HOLDING_DEPTH
 
     @property
     def transposed_swizzle(self) -> SwizzleMode:
