@@ -111,7 +111,9 @@ def test_a_pair_doubles_the_shared_counts_only() -> None:
     assert set(pair.counts()[8:]) == {1}
 
 
-BY_LANES = FA4Config(1, 1, 8, 8, page_size=16, num_qo=1, swizzle_mode=SwizzleMode.B64)
+BY_LANES = FA4Config(
+    1, 1, 8, 8, page_size=16, num_qo=1, row_copies=4, swizzle_mode=SwizzleMode.B64
+)
 DYNAMIC_PAIR = FA4Config(8, 1, 128, 128, pair_cta=True, persistent=True, dynamic=True)
 
 
