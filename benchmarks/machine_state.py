@@ -34,11 +34,16 @@ def states(rows: Iterable[Mapping[str, Any]]) -> str:
     return f"state of the clocked machine, by a digest of its sources: {', '.join(told)}"
 
 
-def model() -> str:
-    """What the clocked machine is: eight digits of its sources and chips."""
+def digest_of(folders: Iterable[str]) -> str:
+    """Digest of the sources and data in some folders of this repository, in hexadecimal digits."""
     digest = hashlib.sha256()
-    for folder in MODEL:
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES and SHOWS not in path.parts:
                 digest.update(path.read_bytes())
-    return digest.hexdigest()[:8]
+    return digest.hexdigest()
+
+
+def model() -> str:
+    """What the clocked machine is: eight digits of its sources and chips."""
+    return digest_of(MODEL)[:8]

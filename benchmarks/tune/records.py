@@ -6,7 +6,6 @@ hashes of the PTX that was judged. Draws are the same for all records, so ratios
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-import sm100sim
+from benchmarks.machine_state import digest_of
 from benchmarks.tune.classes import CLASSES, ProblemClass
 from fa4_cute.plan.config.tuned import TUNED
 from fa4_cute.plan.config.tuning import RoleRegisters, Tuning, tuning_of
@@ -23,7 +22,8 @@ from sm100sim.timing.predict import Band
 
 FILE: Final = Path(__file__).parent / "records.json"
 TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "tuned.py"
-MODELS: Final = ("timing/model", "timing/chips", "timing/predict", "engine/clock")
+MODELS: Final = ("sm100sim/timing/model", "sm100sim/timing/chips", "sm100sim/timing/predict",
+                 "sm100sim/engine/clock")  # fmt: skip
 DEFAULT: Final = Tuning()
 HEAD: Final = '''"""Free choices that the timing model prefers: ``benchmarks.tune`` writes them.
 
@@ -42,12 +42,7 @@ TUNED: Final[tuple[TunedRow, ...]] = (
 
 def model_hash() -> str:
     """Return a hash over the sources and data of the timing model."""
-    root, content = Path(sm100sim.__file__).parent, hashlib.sha256()
-    for folder in MODELS:
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".py", ".toml", ".c", ".h"):
-                content.update(path.read_bytes())
-    return content.hexdigest()[:16]
+    return digest_of(MODELS)[:16]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from statistics import mean
 from typing import Any, Final
 
 from benchmarks.timing.judges.cases import LANES, ROWS
-from benchmarks.timing.judges.page import TARGET, WORST, Judged, every, joined, judged, tables
+from benchmarks.timing.judges.misses.table import WORST
+from benchmarks.timing.judges.page import TARGET, Judged, every, joined, judged, tables
 from benchmarks.timing.judges.warm_round import MEASURED, PREDICTED
 from testing.site.target import target
 

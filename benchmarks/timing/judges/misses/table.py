@@ -11,7 +11,7 @@ from benchmarks.timing.judges.misses.orders import WANTED, orders
 if TYPE_CHECKING:
     from benchmarks.timing.judges.page import Judged
 
-MOST: Final = 0.12
+WORST: Final = 0.12
 NOT_KNOWN: Final = "not known"
 STATES: Final = ("found", "found and mended", "found in part", "suspected", NOT_KNOWN)
 """What may be said of a reason; what is found and not mended is not in the machine."""
@@ -69,18 +69,23 @@ SAID: Final = (
 )
 
 
+def short_name(case: Judged) -> str:
+    """A case's name without its runner."""
+    return case.name.removeprefix(case.runner).strip()
+
+
 def name_of(case: Judged) -> str:
     """A case's runner and name, the runner once."""
-    return f"{case.runner} {case.name.removeprefix(case.runner).strip()}"
+    return f"{case.runner} {short_name(case)}"
 
 
 def missed_cases(first: Sequence[Judged], again: Sequence[Judged]) -> dict[str, tuple[str, str]]:
-    """Cases beyond `MOST` in either: their errors."""
+    """Cases beyond `WORST` in either: their errors."""
     errors = [{name_of(one): one.error for one in cases} for cases in (first, again)]
     return {
         name: (_error(errors[0].get(name)), _error(errors[1].get(name)))
         for name in dict.fromkeys((*errors[0], *errors[1]))
-        if max(abs(side.get(name, 0)) for side in errors) > MOST
+        if max(abs(side.get(name, 0)) for side in errors) > WORST
     }
 
 

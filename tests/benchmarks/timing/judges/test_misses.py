@@ -18,11 +18,12 @@ from benchmarks.timing.judges.misses.table import (
     CASES,
     LADDERS,
     STATES,
+    WORST,
     missed_cases,
     missed_orders,
     misses,
 )
-from benchmarks.timing.judges.page import LATER, MEASURED, WORST, Judged, joined, judged
+from benchmarks.timing.judges.page import LATER, MEASURED, Judged, joined, judged
 from benchmarks.timing.judges.predictions import PREDICTED
 from benchmarks.timing.judges.second_round import NAMES
 
