@@ -283,13 +283,20 @@ second rule it would have been 14.2 % slow.
   nothing, as the machine has it now, and d64 and d128 are 1 to 2 points nearer; d96 with 8,192 keys
   is 4 points further off (+14.0 %), d128 with 64 keys 3 (-9.9) and d64 with fewer consumers 5
   (-9.5).
-* **d128 with 48 keys**, 1,024 of them, -12.7 %: not explained; with 2,048 the same tiles are within
-  2 %.
+* **Both, and d128 with 48 keys** (-12.7 %), **found** on 1 December. Kernels
+  [without some of their instructions](timing_probes.md#kernels-without-some-of-their-instructions)
+  are within 1.5 % of the chip where nothing but products is left (seven of eight; d64 with one
+  consumer is 11 % fast), and 5 to 28 % fast where additions stand for exponentials, maxima and
+  conversions. So additions and products take something of one another, of which the machine has
+  nothing, and exponentials and maxima take less than it has: with two consumers the first counts
+  for more, with three the second. It is the ports of registers
+  ([asked](timing_probes.md#arithmetic-on-registers-of-no-order)). Rules that were tried are there;
+  none is in the machine. d128 with 48 of 2,048 keys is right with three consumers, not two.
 * **CUTLASS's persistent 128 × 128**, -10 and -11 %: rows that SMs share, as below.
 * **Orders below 0.9.** CUTLASS's dense GEMMs (tau 0.60, of pairs apart 0.78): of nine pairs apart
   one is turned round, and no reason was found. Its persistent ones (0.33) and quack's (0.20): all
   pairs that the chip tells apart are right; of the others its own runs have no fixed order. GEMMs
   by pointers (0.67): the L2's clock, as said of its cases. By the rules of now d128 with 1,024
-  keys and d64 with 2,048, which were in order, have 0.67: what exponentials take moved 64 keys and
-  fewer consumers further off, as said above, and why these are fast is not known.
+  keys and d64 with 2,048, which were in order, have 0.67: 64 keys and fewer consumers are fast for
+  the ports of registers, as said above, and what exponentials take moved them further off.
 """
