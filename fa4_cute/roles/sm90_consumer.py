@@ -159,8 +159,8 @@ def has_grown(
     ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]
 ) -> Boolean:
     """Return whether one of ``maxima`` is more than a row keeps its own with, or is NaN."""
-    of_rows = zip(rows, running.row_max, strict=True)
-    kept = running.most_kept or [kept_maximum(ctx, row, used) for row, used in of_rows]
+    used = zip(rows, running.row_max, strict=True)
+    kept = running.most_kept or [kept_maximum(ctx, *both) for both in used]
     # Not "above": the comparison is false for NaN, which then counts.
     pairs = zip(maxima, kept, strict=True)
     return reduce(or_, [Boolean(new <= most) == Boolean(False) for new, most in pairs])
@@ -175,13 +175,13 @@ def rescale(
     maxima: list[Float32],
     v: RingState,
 ) -> RunningRows:
-    """Take the new ``maxima`` over where a row needs it; take a ``product`` under way into O.
-
-    V of that product is in the slot of ``v``.
+    """Take new ``maxima`` over where a row needs it; take a ``product`` under way into O, whose V
+    is in the slot of ``v``.
 
     A warp's rows keep their old maxima unless one grew by more than the format of P tolerates, or
     is NaN; then all move. Whatever depends on the maximum alone changes in that branch only, so
-    that nothing but a comparison stands between a tile's maxima and its exponentials.
+    that nothing but a comparison stands between a tile's maxima and its exponentials. Maxima may
+    be those of each thread, which are joined in the branch then.
 
     The wait stands in the branch, and again behind it: with one in front of the branch the
     assembler would move it before the maxima, and nothing would lie over the product. Where
@@ -190,11 +190,11 @@ def rescale(
     """
     apart, due = ctx.spec.config.transposes_values, [Float32(1.0)] * len(running.factors)
     if cute.arch.vote_any_sync(has_grown(ctx, rows, running, maxima)):
-        of_rows = zip(rows, running.row_max, maxima, strict=True)
+        tops = fragment.row_maxima(maxima) if ctx.spec.joins_maxima_late else maxima
+        of_rows = zip(rows, running.row_max, tops, strict=True)
         factors = [exp2_hardware((old - new) * row.scale) for row, old, new in of_rows]
-        sums = zip(running.row_sum, factors, strict=True)
-        running.row_sum = [row_sum * factor for row_sum, factor in sums]
-        use_maxima(ctx, rows, running, maxima)
+        running.row_sum = [a * b for a, b in zip(running.row_sum, factors, strict=True)]
+        use_maxima(ctx, rows, running, tops)
         if cutlass.const_expr(apart and not ctx.spec.config.owes_factors):
             running.o = fragment.scaled_rows(running.o, factors)
         elif cutlass.const_expr(apart):
@@ -257,7 +257,7 @@ def consume_tiles(
     seen = seen_scores(
         ctx, rows, started, Int32(0), k, lambda: say_read(ctx, consumer, num_tiles == 1)
     )
-    use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
+    use_maxima(ctx, rows, running, fragment.row_maxima(fragment.own_maxima(seen, running.row_max)))
     exponentiate(ctx, rows, running, seen)
     for tile in cutlass.range(1, num_tiles, unroll=1):
         k = k.step()
@@ -270,7 +270,9 @@ def consume_tiles(
             ctx, rows, (scores, min(len(product), 1)), tile, k,
             lambda: say_read(ctx, consumer, tile + 1 == num_tiles),
         )
-        maxima = fragment.row_maxima(seen, running.row_max)
+        maxima = fragment.own_maxima(seen, running.row_max)
+        if cutlass.const_expr(not ctx.spec.joins_maxima_late):
+            maxima = fragment.row_maxima(maxima)
         running = rescale(ctx, rows, running, product, maxima, v)
         exponentiate(ctx, rows, running, seen)
         v = v.step()
@@ -281,10 +283,8 @@ def consume_tiles(
 
 @cute.jit
 def clean_spare_rows(ctx: SM90Context) -> None:
-    """Zero the rows of the consumer's Q tile that hold no query, if there are any.
-
-    A warp cleans a column chunk. Nothing else writes these rows before the last product with Q.
-    """
+    """Zero the rows of the consumer's Q tile that hold no query, each warp a column chunk; nothing
+    else writes these rows before the last product with Q."""
     config, num_rows = ctx.spec.config, ctx.spec.query_rows
     if cutlass.const_expr(config.q_rows < num_rows):
         consumer, warp = warp_index() // WARPS_PER_GROUP, warp_index() % WARPS_PER_GROUP

@@ -84,9 +84,14 @@ def joined_with_neighbour(words: Sequence[Int32]) -> tuple[Int32, list[Int32]]:
     return column, [first, second]
 
 
-def row_maxima(rows: Sequence[Sequence[Float32]], starts: Sequence[Float32]) -> list[Float32]:
-    """Return the maximum of each of ``rows`` and its start, in all threads that share the row."""
-    found = [_own_max(row, start) for row, start in zip(rows, starts, strict=True)]
+def own_maxima(rows: Sequence[Sequence[Float32]], starts: Sequence[Float32]) -> list[Float32]:
+    """Return the maximum of what the calling thread holds of each of ``rows``, and its start."""
+    return [_own_max(row, start) for row, start in zip(rows, starts, strict=True)]
+
+
+def row_maxima(own: Sequence[Float32]) -> list[Float32]:
+    """Return the maximum of each row in all threads that share it, of their own. Whole warps."""
+    found = list(own)
     for distance in (1, 2):
         others = [neighbour(value, distance) for value in found]
         found = [max2(*both) for both in zip(found, others, strict=True)]

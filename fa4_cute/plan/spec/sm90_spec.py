@@ -209,20 +209,15 @@ class SM90Spec(CommonSpec):
 
     @property
     def ends_with_queries(self) -> bool:
-        """With three consumers and a causal mask, to the Q tile.
-
-        Idle consumers then come with the shortest query tile, not with the longest, and all query
-        tiles see fewer keys. Rows keep their key tiles, and so their bits.
+        """With three consumers and a causal mask, to the Q tile: idle consumers then come with the
+        shortest query tile, and all see fewer keys. Rows keep their key tiles, and so their bits.
         """
         return self.ends_apart and self.causal and not self.variant.ragged_q
 
     @property
     def adds_slopes(self) -> bool:
-        """Whether ALiBi is added to raw scores, where nothing else changes them.
-
-        Not beside fp8 operands: with a V of more than 128 columns the assembler then waits for
-        every product.
-        """
+        """Whether ALiBi is added to raw scores, where nothing else changes them; not with fp8: with
+        a V of more than 128 columns the assembler then waits for every product."""
         return super().adds_slopes and not self.config.transposes_values
 
     @property
@@ -248,6 +243,11 @@ class SM90Spec(CommonSpec):
     def decodes_again(self) -> bool:
         """Whether consumers decode their query tile anew for the output: registers are scarce."""
         return self.config.transposes_values or decodes_again(self.variant)
+
+    @property
+    def joins_maxima_late(self) -> bool:
+        """Whether a row's maxima are joined only where one has grown: with windows some spill."""
+        return not decodes_again(self.variant)
 
     @property
     def may_count_rows(self) -> bool:

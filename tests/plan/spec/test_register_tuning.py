@@ -83,7 +83,9 @@ def test_consumers_decode_again_where_a_row_has_more_than_one_limit(
     for depth in (64, 256):
         made = SM90Spec.for_attention(DType.BF16, depth, variant=variant)
         assert made.decodes_again == decodes_again(variant) == again
-        assert SM90Spec.for_attention(DType.FP8_E4M3, depth, variant=variant).decodes_again
+        fp8 = SM90Spec.for_attention(DType.FP8_E4M3, depth, variant=variant)
+        assert fp8.decodes_again
+        assert made.joins_maxima_late == fp8.joins_maxima_late == (not again)
 
 
 @pytest.mark.parametrize(
