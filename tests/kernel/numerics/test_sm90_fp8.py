@@ -61,7 +61,7 @@ def test_features(features: str, head_dim: int | tuple[int, int]) -> None:
     check(featured(features, head_dim))
 
 
-LONG = (("ragged causal", 128), ("split sink", 96), ("ragged cache", (192, 128)),
+LONG = (("ragged causal", 128), ("split sink", 96), ("causal", (192, 128)),
         ("split causal", 64))  # fmt: skip
 
 
