@@ -35,6 +35,7 @@ from benchmarks.timing.judges.launches import (
     fill,
     heard,
     tensors_of,
+    traced_of,
     triton_ptxas,
 )
 from benchmarks.timing.judges.our_variants import SMS
@@ -45,7 +46,7 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model import Residents
 from sm100sim.timing.model.machine import replay
-from sm100sim.timing.predict.gpu import asked_of_l2, places_of, resident_ctas
+from sm100sim.timing.predict.gpu import asked_of_l2, places_of, resident_ctas, time_launch
 from sm100sim.timing.predict.memory import from_memory
 from sm100sim.timing.records import LaunchTrace
 from sm100sim.timing.sass.lines import compiled
@@ -157,6 +158,17 @@ def machine(asked: Asked) -> Waits:
     tensors = {name: t for name, t in asked.tensors.items() if name != WAITS}
     launch = replace(launch, tensors=tuple(sorted(extents(tensors), key=lambda e: e.address)))
     return counted([_timed(*both) for both in zip(ran, _clocks(launch), strict=True)])
+
+
+def cycles(
+    case: Case, request: LaunchRequest, t: dict[str, torch.Tensor], ptxas: str | None = None
+) -> int:
+    """What the machine says that a case's launch takes, by this package's ptxas or another."""
+    fill(case, t)
+    kernel = compiled(request.ptx, ARCH, request.kernel, ptxas=ptxas)
+    launch = traced_of(case, request, t, kernel)
+    draw = asked_of_l2(launch, load_chip(CHIP).draw())
+    return round(time_launch(launch, draw, cold=True).cycles)
 
 
 def _timed(records: Sequence[Record], times: Sequence[float]) -> list[Record]:

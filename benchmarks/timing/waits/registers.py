@@ -11,9 +11,9 @@ in a kernel, where several warps and kinds of instructions come between one anot
 
 from __future__ import annotations
 
-import ctypes as ct
 import json
 import random
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -150,30 +150,25 @@ def run(folder: Path, out: Path) -> None:
     import torch
 
     from benchmarks.hopper.times.clocks import card
-
-    driver = ct.CDLL("libcuda.so.1")
-
-    def call(name: str, *values: Any) -> None:
-        if status := getattr(driver, name)(*values):
-            raise RuntimeError(f"{name}: CUDA error {status}")
+    from benchmarks.hopper.times.launcher import Launcher
+    from benchmarks.hopper.times.recorded import Place, Recorded
 
     found: dict[str, Any] = {"card": card(), "answers": {}}
+    launcher, one_cta = Launcher(folder), (1, 1, 1)
     out_of = torch.zeros(128 * len(WARPS), 2, dtype=torch.int32, device="cuda")
     for number, (work, product) in enumerate((w, p) for w in WORK for p in PRODUCTS):
-        module, function = ct.c_void_p(), ct.c_void_p()
-        call("cuModuleLoadData", ct.byref(module), (folder / f"{number}.cubin").read_bytes())
-        call("cuModuleGetFunction", ct.byref(function), module, b"k")
-        call("cuFuncSetAttribute", function, 8, 1 << 16)
         columns = PRODUCTS[product][0]
         limit = GROUPS if columns else GROUPS * GROUP * 64
+        params = (bytes(8), struct.pack("<I", limit), struct.pack("<I", 0))
         for warps in WARPS:
+            launch = Recorded(
+                "k", f"{number}.cubin", one_cta, (128 * (1 + warps), 1, 1), one_cta, 1 << 16,
+                params, (Place(0, 0, "out", 0),),
+            )  # fmt: skip
+            made = launcher.prepared(launch, {"out": out_of.data_ptr()})
             for _ in range(2):  # the first one loads the code
                 out_of.zero_()
-                values = (ct.c_uint64(out_of.data_ptr()), ct.c_uint32(limit), ct.c_uint32(0))
-                pointers = (ct.c_void_p * 3)(*(ct.addressof(v) for v in values))
-                stream = ct.c_void_p(torch.cuda.current_stream().cuda_stream)
-                call("cuLaunchKernel", function, 1, 1, 1, 128 * (1 + warps), 1, 1, 1 << 16, stream,
-                     pointers, None)  # fmt: skip
+                made(torch.cuda.current_stream().cuda_stream)
                 torch.cuda.synchronize()
             rows = out_of.view(-1, 128, 2)[: 1 + warps, 0].tolist()
             rate = sum(turns * STEP / cycles for cycles, turns in rows[1:])

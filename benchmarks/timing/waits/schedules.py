@@ -111,25 +111,17 @@ def late(ptx: str) -> str:
 
 def machine(out: Path) -> None:
     """Ask the machine for all of them, and keep what it says; what is kept already stays."""
-    from benchmarks.timing.judges import launches as made
-    from benchmarks.timing.judges.predictions import CHIP
+    from benchmarks.timing.judges.launches import begin
+    from benchmarks.timing.waits.asked import cycles
     from benchmarks.timing.waits.spans_asked import offered
-    from sm100sim.timing.chips import load_chip
-    from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-    from sm100sim.timing.sass.lines import compiled
 
-    made.begin()
+    begin()
     found = json.loads(out.read_text()) if out.is_file() else {}
     for case in offered():
         for kind in KINDS:
             if case.name + kind in found:
                 continue
-            request, t = request_of(case, kind, 0)
-            made.fill(case, t)
-            kernel = compiled(request.ptx, made.ARCH, request.kernel, ptxas=assembler(kind))
-            launch = made.traced_of(case, request, t, kernel)
-            draw = asked_of_l2(launch, load_chip(CHIP).draw())
-            found[case.name + kind] = round(time_launch(launch, draw, cold=True).cycles)
+            found[case.name + kind] = cycles(case, *request_of(case, kind, 0), assembler(kind))
             print(case.name + kind, found[case.name + kind], flush=True)
             out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 

@@ -98,8 +98,8 @@ def ask(folder: Path, only: str) -> None:
     begin()
     launches, images = {}, {}
     for case, kind in chosen(only):
-        sides = [side_of(*request_of(case, kind, apart)) for apart in APART]
-        request, _ = request_of(case, kind, 0)
+        requests = [request_of(case, kind, apart) for apart in APART]
+        sides, (request, _) = [side_of(*both) for both in requests], requests[0]
         cubin = assembled(request.ptx, ARCH)
         image = hashlib.sha256(cubin).hexdigest()[:16] + ".cubin"
         launches[case.name + kind] = recorded(request, image, *sides)
@@ -110,21 +110,13 @@ def ask(folder: Path, only: str) -> None:
 
 def machine(out: Path, only: str) -> None:
     """Ask the machine for cycles of all launches, and keep what it says."""
-    from benchmarks.timing.judges import launches as made
-    from benchmarks.timing.judges.predictions import CHIP
-    from sm100sim.timing.chips import load_chip
-    from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
-    from sm100sim.timing.sass.lines import compiled
+    from benchmarks.timing.judges.launches import begin
+    from benchmarks.timing.waits.asked import cycles
 
-    made.begin()
+    begin()
     found = json.loads(out.read_text()) if out.is_file() else {}
     for case, kind in chosen(only):
-        request, t = request_of(case, kind, 0)
-        made.fill(case, t)
-        kernel = compiled(request.ptx, made.ARCH, request.kernel)
-        launch = made.traced_of(case, request, t, kernel)
-        draw = asked_of_l2(launch, load_chip(CHIP).draw())
-        found[case.name + kind] = round(time_launch(launch, draw, cold=True).cycles)
+        found[case.name + kind] = cycles(case, *request_of(case, kind, 0))
         print(case.name + kind, found[case.name + kind], flush=True)
         out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
